@@ -11,7 +11,7 @@
 
 #define NO_ADDRESS "is no address: write IP:PORT, or [IP]:PORT for IPv6"
 
-/* The text between two places, with an end. */
+/* Copy the text between two positions, and terminate it. */
 static bool cut(char *to, size_t size, const char *from, const char *end)
 {
 	size_t n = (size_t)(end - from);

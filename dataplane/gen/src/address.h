@@ -16,13 +16,13 @@ union address {
 	struct sockaddr_in6 v6;
 };
 
-/* Returns NULL, or what is wrong with the text, to be said after it. */
+/* Returns NULL, or what is wrong; the message goes after the text. */
 const char *address_read(const char *text, union address *address);
 
 /* The same as text, the interface of a link-local address by its name. */
 void address_print(const union address *address, char text[ADDRESS_TEXT]);
 
-/* A link-local address means nothing without its interface. */
+/* A link-local address needs its interface. */
 bool address_lacks_interface(const union address *address);
 
 static inline bool address_is6(const union address *address)

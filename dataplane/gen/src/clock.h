@@ -24,7 +24,7 @@ static inline struct timespec clock_timespec(uint64_t ns)
 				 .tv_nsec = (long)(ns % NS_PER_SECOND)};
 }
 
-/* A spinning thread's word to the CPU. */
+/* Tell the CPU that this thread spins. */
 static inline void clock_relax(void)
 {
 #if defined(__x86_64__)

@@ -22,7 +22,7 @@ static unsigned count_allowed(void)
 }
 
 /*
- * How long this thread could have run and did not: the second number. false: a kernel without
+ * How long this thread was ready and had no CPU: the second number. false: a kernel without
  * CONFIG_SCHED_INFO.
  */
 static bool read_waited(uint64_t *ns)

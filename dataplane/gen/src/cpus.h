@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether the CPUs suffice for the threads that poll, by count and by what the scheduler says. */
+/* Whether there are enough CPUs for the polling threads, by their count and by scheduler
+ * statistics. */
 #ifndef GEN_CPUS_H
 #define GEN_CPUS_H
 
@@ -11,18 +12,18 @@
 struct cpus {
 	unsigned allowed; /* that this thread may run on */
 	unsigned polling; /* threads of this program that never sleep */
-	/* such threads of other programs on the same CPUs, as the user says */
+	/* such threads of other programs on the same CPUs, from --beside */
 	unsigned beside;
 	uint64_t began_ns;
-	bool knows_waits;   /* the kernel tells how long this thread waited for a CPU */
+	bool knows_waits;   /* the kernel reports how long this thread waited for a CPU */
 	uint64_t waited_ns; /* before */
 	uint64_t preempted; /* before: times */
 };
 
-/* To be called by the thread that handles packets, when it begins. */
+/* Called by the thread that handles packets, when it begins. */
 struct cpus cpus_begin(unsigned polling, unsigned beside);
 
-/* What became of it since: the object "cpus". By the same thread. */
+/* Write what happened since as the object "cpus". Called by the same thread. */
 void cpus_write(const struct cpus *cpus, struct json *j);
 
 #endif

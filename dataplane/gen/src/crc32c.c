@@ -8,7 +8,7 @@
 
 static uint32_t table[8][256];
 
-/* Before main: no thread can see it half made. */
+/* Made before main, so that no thread sees it half made. */
 __attribute__((constructor)) static void make_table(void)
 {
 	for (uint32_t i = 0; i < 256; i++) {

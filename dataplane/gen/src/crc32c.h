@@ -8,7 +8,7 @@
 
 uint32_t crc32c(const void *data, size_t length);
 
-/* The same without the instruction: what the other is tested against. */
+/* The same without the instruction: the reference for tests. */
 uint32_t crc32c_portable(const void *data, size_t length);
 
 #endif

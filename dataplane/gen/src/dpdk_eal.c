@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Starting and stopping EAL, and what to say where a driver takes the program along. */
+/* Starting and stopping EAL, and messages for drivers that end the program. */
 #include "dpdk_eal.h"
 
 #include <errno.h>
@@ -48,8 +48,7 @@ static bool sanitized(void)
 }
 
 /*
- * Of a program with sanitizers, whose main thread is all its own, only the threads of EAL are
- * excused.
+ * Under sanitizers, only crashes of EAL's threads are ignored: the main thread runs our code.
  */
 static bool excused(void)
 {
@@ -67,7 +66,7 @@ static void on_crash(int number)
 	say("draygen: crashed, most likely inside a driver of DPDK: net_memif does that where its "
 	    "peer goes while packets are on the way\n");
 	/*
-	 * The handler is gone with its first call: the instruction is tried again, and the signal
+	 * The first call removes the handler: the instruction is tried again, and the signal
 	 * ends the program.
 	 */
 }
@@ -81,8 +80,8 @@ static void on_watch(int number)
 }
 
 /*
- * What EAL logs goes to standard error, since standard output is for results. What was wrong is in
- * the first error that it tells of: those after it are of what failed in turn.
+ * EAL's log goes to standard error, since standard output is for results. The first error in it is
+ * the cause: later ones are consequences.
  */
 static char first_error[160];
 
@@ -107,7 +106,7 @@ static void open_log(void)
 	} else {
 		(void)rte_openlog_stream(stderr);
 	}
-	rte_log_set_global_level(RTE_LOG_WARNING); /* the news that it starts with is none */
+	rte_log_set_global_level(RTE_LOG_WARNING); /* hide its messages about a normal start */
 }
 
 /* EAL aborts if one of its threads finds a descriptor closed by a driver. */
@@ -141,12 +140,12 @@ static void watch_end(void)
 	watching = false;
 }
 
-/* Whether the socket at a path is one that nobody has open. */
+/* Whether the socket at a path is open in some process. */
 enum socket_state { SOCKET_NONE, SOCKET_STALE, SOCKET_OPEN };
 
 /*
- * Probe a stream socket with a datagram socket. If somebody listens, connect fails with the wrong
- * type and the listener notices nothing; if nobody does, it is refused.
+ * Probe a stream socket with a datagram socket. If a process listens, connect fails with the wrong
+ * type and the listener notices nothing; otherwise it is refused.
  */
 static enum socket_state look_at_socket(const struct sockaddr_un *at)
 {
@@ -155,7 +154,7 @@ static enum socket_state look_at_socket(const struct sockaddr_un *at)
 	int fd;
 
 	if (lstat(at->sun_path, &st) < 0 || !S_ISSOCK(st.st_mode))
-		return SOCKET_NONE; /* whoever connects to what is no socket is refused as well */
+		return SOCKET_NONE; /* connecting to a file that is no socket is refused as well */
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return SOCKET_NONE;
@@ -274,7 +273,8 @@ const char *dpdk_eal_complaint(void)
 void dpdk_eal_closing(void)
 {
 	if (sanitized() && io_exit_status >= 0)
-		catch_crashes(); /* what EAL's own threads do while drivers close is no finding */
+		catch_crashes(); /* a crash of EAL's own threads while drivers close is not reported
+				  */
 }
 
 void dpdk_eal_stop(void)

@@ -8,23 +8,22 @@
 #include "io.h"
 
 /*
- * Start it with the arguments of the options, unless it runs; each start takes one stop. A device
- * that waits there for its peer, as virtio-user does if it is the server, gets --peer-timeout;
+ * Start it with the arguments of the options, unless it runs; each start needs one stop. A device
+ * that waits for its peer meanwhile, as virtio-user does if it is the server, gets --peer-timeout;
  * then the program ends with a message. false: error says why.
  */
 bool dpdk_eal_start(const struct options *options, struct io_error *error);
 void dpdk_eal_stop(void);
 
 /*
- * Before a port is closed: from then on a crash of a driver, or of a thread of EAL's, ends the
- * program with the status that it has come to.
+ * Call it before a port is closed: from then on, if a driver or a thread of EAL crashes, the
+ * program ends with its own exit status.
  */
 void dpdk_eal_closing(void);
 
 /*
- * Whether EAL with these arguments can start: that of a secondary process fails if the primary
- * one does not run, which a device of net_mpring tells. It may run without being one that this
- * process can join.
+ * Whether EAL can start with these arguments. A secondary process needs a running primary process,
+ * whose socket a device of net_mpring names. Even if that one runs, joining it may fail.
  */
 bool dpdk_eal_has_primary(const char *arguments);
 

@@ -10,7 +10,7 @@
 
 /* with --single-file-segments there is one for each kind of pages and NUMA node */
 #define DESCRIPTORS 16
-#define FROM 64 /* out of the way of what is opened and closed meanwhile */
+#define FROM 64 /* above the descriptors that are opened and closed meanwhile */
 
 static struct {
 	int number, kept;

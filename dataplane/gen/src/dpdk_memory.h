@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The descriptors of EAL's memory. net_memif as a client with zero-copy hands them to its server,
- * and closes them when that turns it away or goes: the next to connect would hand over whatever has
- * the numbers by then.
+ * and closes them when the server rejects it or ends. The next connection would then hand over
+ * other files with the same numbers.
  */
 #ifndef GEN_DPDK_MEMORY_H
 #define GEN_DPDK_MEMORY_H
 
 /*
- * Keep a second descriptor of each; those that are kept already stay. Where there is no room for
- * one, it is not kept.
+ * Keep a second descriptor of each that has none yet, unless there is no room for one.
  */
 void dpdk_memory_keep(void);
 

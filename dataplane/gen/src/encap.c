@@ -17,13 +17,13 @@
 #define GRE_HAS_KEY 0x2000u /* and nothing else: no checksum, no sequence number, version 0 */
 #define GTP 8u		    /* bytes that each has (TS 29.281, 5.1) */
 /*
- * bytes more: what stands before extension headers, and the PDU session container
+ * bytes more: the fields before extension headers, and the PDU session container
  * (TS 38.415, 5.5.2)
  */
 #define CONTAINER 8u
 #define GTP_FLAGS 0x30u	   /* version 1, GTP and not GTP' */
 #define GTP_EXTENDED 0x34u /* and extension headers */
-#define GTP_PACKET 0xffu   /* the message type of what carries a packet */
+#define GTP_PACKET 0xffu   /* message type of a G-PDU, which carries a packet */
 #define GTP_PDU_SESSION 0x85u
 #define PDU_UPLINK 0x10u
 #define PDU_TYPE 0xf0u
@@ -53,7 +53,7 @@ uint32_t encap_headers(const struct encap *e)
 	}
 }
 
-/* Fields of the option, by their place in its list. */
+/* Fields of the option, by their index in its list. */
 enum field { F_S, F_C, F_LABEL, F_KEY, F_TEID, F_FROM, F_TO, F_PDU, F_QFI, FIELDS };
 
 static bool read_number(const char *text, uint64_t low, uint64_t high, uint32_t *value)
@@ -113,7 +113,7 @@ static bool read_field(int field, const char *value, struct encap *e)
 
 #define MASK(field) (1u << (field))
 
-/* What each kind is called, what it must have, and what it may have. */
+/* Name, required fields and optional fields of each kind. */
 static const struct {
 	const char *name;
 	enum encap_kind kind;
@@ -143,7 +143,7 @@ static const char *read_fields(char *fields, unsigned must, unsigned may, struct
 	}
 	if ((seen & must) != must)
 		return "lacks a field";
-	/* A container without a flow is none, and a flow is in a container. */
+	/* A container needs a flow, and a flow needs a container. */
 	return !(seen & MASK(F_PDU)) == !(seen & MASK(F_QFI)) ? NULL
 							      : "has only one of pdu and qfi";
 }
@@ -218,7 +218,7 @@ static void write_label(uint8_t *frame, const struct encap *e, uint32_t user, ui
 	put32(gre + 4, user);
 }
 
-/* The outer datagram has no checksum (RFC 768): what is inside has its own. */
+/* The outer datagram has no checksum (RFC 768): the inner packet has its own. */
 static void write_gtpu(uint8_t *frame, const struct encap *e, uint32_t user, uint32_t inner)
 {
 	uint32_t more = e->container ? CONTAINER : 0;
@@ -266,7 +266,7 @@ void encap_write(uint8_t *frame, const struct frame_address *a, uint16_t from_po
 }
 
 /*
- * Where the inner header is, and how long the packet is by the tunnel's account; 0: no whole header
+ * Offset of the inner header, and the packet's length according to the tunnel; 0: no whole header
  * of that kind.
  */
 struct inner {
@@ -291,7 +291,7 @@ static struct inner read_label(const uint8_t *h)
 	return (struct inner){LABELLED + IP4 + GRE_KEYED, n - GRE_KEYED};
 }
 
-/* Only the container may stand between, and it is of four bytes. */
+/* Only the container is allowed between them, with one unit of four bytes. */
 static bool is_container(const uint8_t *gtp)
 {
 	return get32(gtp + GTP) == GTP_PDU_SESSION && gtp[12] == 1 &&
@@ -336,7 +336,7 @@ uint32_t encap_payload(const uint8_t *frame, uint32_t length, uint32_t *headers)
 	if (in.at == 0 || in.at + IP4 + UDP > length || in.length > length - in.at)
 		return 0;
 	n = ip4_read(h + in.at, PROTOCOL_UDP);
-	/* Only behind tags may there be padding. */
+	/* Padding is allowed only after tags. */
 	if (n < UDP || n + IP4 > in.length || (in.at != TAGGED && n + IP4 != in.length) ||
 	    get16(h + in.at + IP4 + 4) != n)
 		return 0;
@@ -349,7 +349,7 @@ static void turn_ip(uint8_t *ip)
 	frame_exchange(ip + 12, ip + 16, 4);
 }
 
-/* The other direction has the other type, and knows of the flow's number only. */
+/* The other direction has the other type, and keeps only the flow's number. */
 static void turn_container(uint8_t *content)
 {
 	content[0] = content[0] & PDU_TYPE ? 0 : PDU_UPLINK;
@@ -369,7 +369,7 @@ bool encap_turn(uint8_t *frame, uint32_t headers)
 		__attribute__((fallthrough));
 	case ENCAP_GTPU_HEADERS:
 		turn_ip(frame + ETHERNET);
-		/* GTP-U's port stays if it is looked for; a sum would not be right any more. */
+		/* GTP-U's port stays if it is the one; a checksum would be wrong now. */
 		put16(frame + FRAME_HEADERS - UDP, ENCAP_GTPU_PORT);
 		put16(frame + FRAME_HEADERS - 2, 0);
 		break;

@@ -21,7 +21,7 @@
 
 enum encap_kind { ENCAP_NONE, ENCAP_QINQ, ENCAP_GRE_MPLS, ENCAP_GTPU };
 
-/* Which inner address is that of the user, to which the number of the flow is added. */
+/* The inner address that identifies the user; the flow's number is added to it. */
 enum encap_spread { ENCAP_ONE_USER, ENCAP_SPREAD_FROM, ENCAP_SPREAD_TO };
 
 struct frame_address;
@@ -42,12 +42,12 @@ uint32_t encap_headers(const struct encap *encap);
 
 /*
  * Read "qinq:s=1,c=1", "gre-mpls:label=3,key=0,from=IP,to=IP" or
- * "gtpu:teid=1,from=IP,to=IP[,pdu=up|down,qfi=9]"; the spread is left alone. Returns NULL, or what
- * is wrong.
+ * "gtpu:teid=1,from=IP,to=IP[,pdu=up|down,qfi=9]"; the spread does not change. Returns NULL, or
+ * what is wrong.
  */
 const char *encap_read(const char *text, struct encap *encap);
 
-/* NULL if so many flows have a user each, or what is wrong. */
+/* NULL if each of so many flows can have its own user; otherwise what is wrong. */
 const char *encap_check_flows(const struct encap *encap, uint32_t flows);
 
 /* As frame_write, to an address that has an encap. */
@@ -55,12 +55,12 @@ void encap_write(uint8_t *frame, const struct frame_address *address, uint16_t f
 		 uint32_t payload);
 
 /*
- * As frame_payload, which calls it for what is no plain IP; 0 if it is none of the
+ * As frame_payload, which calls it for frames without plain IP; 0 if there is none of the
  * encapsulations.
  */
 uint32_t encap_payload(const uint8_t *frame, uint32_t length, uint32_t *headers);
 
-/* As frame_turn, of a frame with headers of that kind. false: of another kind. */
+/* As frame_turn, for a frame with headers of that kind. false: of another kind. */
 bool encap_turn(uint8_t *frame, uint32_t headers);
 
 #endif

@@ -41,7 +41,7 @@ void frame_write(uint8_t *frame, const struct frame_address *a, uint16_t from_po
 
 /*
  * RFC 8200, section 8.1: over both addresses, the length, the protocol, and the datagram; 0 would
- * say that there is none.
+ * mean no checksum.
  */
 void frame_finish(uint8_t *frame, uint32_t headers, uint32_t payload)
 {
@@ -60,13 +60,13 @@ void frame_finish(uint8_t *frame, uint32_t headers, uint32_t payload)
 	memcpy(udp + 6, &sum, sizeof(sum));
 }
 
-/* What the header says of the length of the datagram with its UDP header; 0 if it is no UDP. */
+/* Length of the datagram with its UDP header, from the IP header; 0 if it is not UDP. */
 static uint32_t datagram6(const uint8_t *ip)
 {
 	return ip[0] >> 4 == 6 && ip[6] == PROTOCOL_UDP ? get16(ip + 4) : 0;
 }
 
-/* A datagram of draygen's own may go to GTP-U's port, too: none begins as GTP does. */
+/* draygen's own datagrams may also go to GTP-U's port: none begins like a GTP header. */
 static __attribute__((noinline)) uint32_t gtpu_or_plain(const uint8_t *frame, uint32_t length,
 							uint32_t plain, uint32_t *headers)
 {

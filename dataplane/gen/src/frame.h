@@ -11,7 +11,7 @@
 
 #define FRAME_HEADERS 42u  /* bytes over IPv4: 14 + 20 + 8 */
 #define FRAME_HEADERS6 62u /* over IPv6: 14 + 40 + 8 */
-#define FRAME_PORT 5010	   /* UDP source port of flow 0, and the destination if none was given */
+#define FRAME_PORT 5010	   /* UDP source port of flow 0, and the default destination */
 
 struct frame_address {
 	bool ip6;
@@ -42,13 +42,13 @@ void frame_write(uint8_t *frame, const struct frame_address *address, uint16_t f
 		 uint32_t payload);
 
 /*
- * When the payload is there as well: the checksum of UDP that IPv6 asks for. Over IPv4 there is
+ * Call it when the payload is written: set the UDP checksum that IPv6 requires. Over IPv4 there is
  * none.
  */
 void frame_finish(uint8_t *frame, uint32_t headers, uint32_t payload);
 
 /*
- * Bytes of the UDP payload, which begins after *headers; 0 if the frame is no whole UDP datagram
+ * Bytes of the UDP payload, which begins after *headers; 0 if the frame is not a whole UDP datagram
  * over IPv4 without options, plain or in one of the encapsulations of encap.h (whose *headers say
  * which), or over IPv6 without extension headers. The sender may still be writing
  * to the frame: the result is within `length` even then. Checksums are not checked.
@@ -56,8 +56,8 @@ void frame_finish(uint8_t *frame, uint32_t headers, uint32_t payload);
 uint32_t frame_payload(const uint8_t *frame, uint32_t length, uint32_t *headers);
 
 /*
- * Send it back: swap the addresses of all layers, and the ports. What identifies the user, such as
- * VLAN tags and tunnel keys, stays.
+ * Turn a frame around: swap the addresses of all layers, and the ports. What identifies the user,
+ * such as VLAN tags and tunnel keys, stays.
  */
 void frame_turn(uint8_t *frame, uint32_t headers);
 

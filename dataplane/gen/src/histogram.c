@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#define BEYOND 10 /* samples that a percentile takes */
+#define BEYOND 10 /* samples that a percentile needs beyond it */
 
 uint64_t histogram_lowest(uint32_t index)
 {

@@ -40,8 +40,8 @@ uint64_t histogram_lowest(uint32_t index);
 uint64_t histogram_highest(uint32_t index);
 
 /*
- * The value below or at which a share q (0 to 1) of the values lies. false: fewer than ten are
- * beyond it.
+ * The smallest value that at least a share q (0 to 1) of the values do not exceed. false: fewer
+ * than ten values exceed it.
  */
 bool histogram_quantile(const struct histogram *h, double q, uint64_t *value);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the kinds of ports have in common. */
+/* Functions for all kinds of ports. */
 #include "io.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include "clock.h"
 
 #define HOLD_NS (20 * NS_PER_MS)
-#define SLICE_NS (50 * NS_PER_MS) /* signals and service wait no longer */
+#define SLICE_NS (50 * NS_PER_MS) /* the longest wait of signals and service */
 
 volatile sig_atomic_t io_exit_status = -1;
 
@@ -27,7 +27,7 @@ void *io_fail(struct io_error *error, const char *format, ...)
 	return NULL;
 }
 
-/* What comes before the colon. */
+/* The kind of a port: the text before the colon. */
 static const struct {
 	const char *name;
 	struct io *(*open)(const struct options *, const char *, struct io_error *);
@@ -52,7 +52,7 @@ struct io *io_open(const struct options *o, struct io_error *error)
 		       o->port);
 }
 
-/* One that has nobody at its other end. All are asked: each does then what is due. */
+/* A port without a peer. All are asked, since has_peer also does the service work. */
 static struct io *lonely(struct io *const *ios, unsigned n)
 {
 	struct io *found = NULL;

@@ -17,11 +17,11 @@
 
 /* A datagram in the port's memory. */
 struct io_buf {
-	/* UDP payload; what was received may be changed by its sender at any time */
+	/* UDP payload; the sender of a received one may change it at any time */
 	uint8_t *data;
-	uint32_t length;  /* bytes; 0 if what was received is no datagram at all */
-	uint32_t headers; /* of what was received: bytes of the frame before it */
-	uint32_t index;	  /* the port's */
+	uint32_t length;  /* bytes; 0 if the received frame has no datagram */
+	uint32_t headers; /* of a received datagram: bytes of the frame before it */
+	uint32_t index;	  /* for the port itself */
 };
 
 enum io_wait { IO_RX = 1u << 0, IO_TX = 1u << 1 };
@@ -42,27 +42,27 @@ struct io_ops {
 	 */
 	unsigned (*alloc)(struct io *io, unsigned flow, struct io_buf *bufs, unsigned n);
 	/*
-	 * Send n consecutive buffers of the last alloc. Returns how many went, from the first; 0
-	 * if the port is full; -errno.
+	 * Send n consecutive buffers of the last alloc. Returns how many were sent, from the first;
+	 * 0 if the port is full; -errno.
 	 */
 	int (*send)(struct io *io, unsigned flow, struct io_buf *bufs, unsigned n);
 	/* Give back buffers of the last alloc that are not sent. */
 	void (*discard)(struct io *io, struct io_buf *bufs, unsigned n);
 	/*
-	 * Take up to n datagrams, never waits. They are the caller's until done. Returns how many,
+	 * Take up to n datagrams, never waits. The caller has them until done. Returns how many,
 	 * or -errno.
 	 */
 	int (*receive)(struct io *io, struct io_buf *bufs, unsigned n);
 	/*
-	 * Send n consecutive buffers of the last receive, with the lengths they came with, back to
-	 * where they came from. Returns how many could be sent.
+	 * Send n consecutive buffers of the last receive, with unchanged lengths, back to their
+	 * senders. Returns how many could be sent.
 	 */
 	unsigned (*reply)(struct io *io, struct io_buf *bufs, unsigned n);
 	/* The buffers of the last receive may be reused. */
 	void (*done)(struct io *io);
 	/*
-	 * Sleep until one of `what` may be possible, or that time. May return early. Returns 0 or
-	 * -errno.
+	 * Sleep until one of `what` may be possible, or until that time. May return early. Returns
+	 * 0 or -errno.
 	 */
 	int (*wait)(struct io *io, unsigned what, uint64_t until_ns);
 	/*
@@ -83,18 +83,18 @@ struct io_ops {
 /* Ports are structs of their own that begin with this. */
 struct io {
 	const struct io_ops *ops;
-	char name[96];	    /* as --port, with the address that it really has */
+	char name[96];	    /* as --port, with the actual address */
 	uint32_t frame_max; /* bytes; for packets that are sent */
-	bool frames;	    /* it carries frames, with the addresses below in those that are sent */
+	bool frames;	    /* it carries frames; the sent ones have the addresses below */
 	struct frame_address address;
-	bool polls; /* nothing wakes who waits for packets: it looks again and again */
+	bool polls; /* nothing wakes a waiting thread: it polls */
 };
 
 struct io_error {
 	char text[256];
 };
 
-/* Open the port of the options. NULL: error->text says why, and what mends it. */
+/* Open the port of the options. NULL: error->text has the reason and the fix. */
 struct io *io_open(const struct options *options, struct io_error *error);
 
 /* Wait until each of n ports has a peer, and check that the frames of the options fit. */
@@ -102,29 +102,29 @@ bool io_await_peers(struct io *const *ios, unsigned n, const struct options *opt
 		    struct io_error *error);
 void io_close(struct io *io);
 
-/* What the program ends with, whatever happens while its ports are closed; -1 before that. */
+/* The exit status, even if closing the ports fails; -1 until it is known. */
 extern volatile sig_atomic_t io_exit_status;
 
 /* Serve n ports until there is a line on standard input, or its end. false: a port failed. */
 bool io_hold(struct io *const *ios, unsigned n, struct io_error *error);
 
 /*
- * Of a port of frames: where they go, and what is around them, as the options say, which stay as
- * long as the port; without them to everybody.
+ * Set the destination and the encapsulation of a port of frames from the options, which must live
+ * as long as the port. Without options frames are broadcast.
  */
 void io_set_destination(struct io *io, const struct options *options);
 
-/* Openers of each kind; `name` is what follows the colon. */
+/* Openers of each kind; `name` is the text after the colon. */
 struct io *io_udp_open(const struct options *options, const char *name, struct io_error *error);
 struct io *io_packet_open(const struct options *options, const char *name, struct io_error *error);
 struct io *io_dray_open(const struct options *options, const char *name, struct io_error *error);
 struct io *io_null_open(const struct options *options, struct io_error *error);
 struct io *io_dpdk_open(const struct options *options, const char *name, struct io_error *error);
 
-/* What --version adds about DPDK: ", DPDK ABI 23", or nothing. */
+/* The part of --version about DPDK: ", DPDK ABI 23", or "". */
 const char *io_dpdk_version(void);
 
-/* What a role does with a port. */
+/* Whether a role sends or receives on a port. */
 static inline bool io_sends(const struct options *o)
 {
 	return o->role != ROLE_SINK;
@@ -141,12 +141,12 @@ __attribute__((format(printf, 2, 3))) void *io_fail(struct io_error *error, cons
 
 /*
  * Sleep on descriptors until ns of CLOCK_MONOTONIC. Returns how many are ready, or -errno; a signal
- * is no error.
+ * is not an error.
  */
 struct pollfd;
 int io_poll(struct pollfd *fds, unsigned n, uint64_t until_ns);
 
-/* Sleep until then, or for 50 ms, or a signal. */
+/* Sleep until then, but at most 50 ms or until a signal. */
 void io_sleep(uint64_t until_ns);
 
 #endif

@@ -22,7 +22,8 @@
 #include "units.h"
 
 #define PREFIX "dpdk:" /* of the port's name */
-#define BURST 32u      /* as DPDK applications have it, and some drivers know no other */
+/* the usual one of DPDK applications, and the only one that some drivers support */
+#define BURST 32u
 #define ETHERNET 14u
 #define TAGS 8u	       /* two VLAN tags, which a peer may send */
 #define OWN_HEADER 16u /* of a driver before the frame, at most: virtio's has 12 bytes */
@@ -32,9 +33,9 @@
  */
 #define OWN_PACKETS 1536u
 #define CACHE 256u
-#define DESCRIPTORS 1024u	   /* of a queue whose driver prefers no number */
+#define DESCRIPTORS 1024u	   /* of a queue, if the driver has no preference */
 #define AGAIN_NS (100 * NS_PER_MS) /* between two tries to start */
-#define CALL_NS (500 * NS_PER_MS)  /* that a peer gets to answer */
+#define CALL_NS (500 * NS_PER_MS)  /* time for a peer to answer */
 
 struct io_dpdk {
 	struct io io;
@@ -42,8 +43,8 @@ struct io_dpdk {
 	bool configured, started;
 	bool has_eal, opened, failed;
 	const struct options *options; /* to open it with, if that has to wait */
-	int start_error;	       /* of the last try; 0: none, or it has started */
-	bool calls;		       /* it connects to its peer, and only when it is started */
+	int start_error;	       /* of the last try; 0: no try, or started */
+	bool calls;		       /* it connects to its peer, but only at its start */
 	uint64_t tried_ns;
 	struct rte_mempool *pool;
 	const char *driver;
@@ -62,7 +63,7 @@ static unsigned dpdk_alloc(struct io *io, unsigned flow, struct io_buf *bufs, un
 	if (!p->opened)
 		return 0;
 	if (rte_pktmbuf_alloc_bulk(p->pool, p->tx, n) != 0) {
-		/* Some drivers give back what is sent only when they are called. */
+		/* Some drivers free sent packets only when they are called. */
 		if (p->started)
 			(void)rte_eth_tx_burst(p->port, (uint16_t)(flow % p->queues), NULL, 0);
 		return 0;
@@ -80,7 +81,7 @@ static unsigned dpdk_alloc(struct io *io, unsigned flow, struct io_buf *bufs, un
 	return n;
 }
 
-/* Returns how many went, from the first. */
+/* Returns how many were sent, from the first. */
 static unsigned transmit(struct io_dpdk *p, uint16_t queue, struct rte_mbuf **mbufs, unsigned n)
 {
 	unsigned done = 0;
@@ -148,7 +149,7 @@ static int dpdk_receive(struct io *io, struct io_buf *bufs, unsigned n)
 	return (int)p->received;
 }
 
-/* What goes is the device's: it is taken out, so that dpdk_done leaves it alone. */
+/* Sent packets belong to the device: remove them, so that dpdk_done does not free them. */
 static unsigned dpdk_reply(struct io *io, struct io_buf *bufs, unsigned n)
 {
 	struct io_dpdk *p = (struct io_dpdk *)io;
@@ -170,7 +171,7 @@ static void dpdk_done(struct io *io)
 {
 	struct io_dpdk *p = (struct io_dpdk *)io;
 
-	rte_pktmbuf_free_bulk(p->rx, p->received); /* it passes over NULL */
+	rte_pktmbuf_free_bulk(p->rx, p->received); /* it skips NULL */
 	p->received = 0;
 }
 
@@ -186,7 +187,7 @@ static bool bring_up(struct io_dpdk *p, const struct options *o, const char *nam
 
 /*
  * A secondary process of EAL cannot start before the primary one, which may be started only when
- * this end says that it is ready. So its port is opened when somebody looks at it.
+ * this end has reported that it is ready. So its port is opened at the first use.
  */
 static void open_late(struct io_dpdk *p)
 {
@@ -201,8 +202,8 @@ static void open_late(struct io_dpdk *p)
 
 /*
  * A client of net_memif does not start before its server listens, which the server may do only when
- * this end says that it is ready; and one that the server has turned away, or left, does not try
- * again by itself. Only the first try complains.
+ * this end has reported that it is ready. A client that the server rejected or left does not try
+ * again by itself. Only the first try logs an error.
  */
 static void start_again(struct io_dpdk *p)
 {
@@ -256,8 +257,8 @@ static bool dpdk_has_peer(struct io *io)
 }
 
 /*
- * Nothing wakes this thread, so it looks again; but nothing comes before there has been a link, and
- * others may need the CPU.
+ * Nothing wakes this thread, so it polls. But no packet arrives before there is a link, and other
+ * threads may need the CPU.
  */
 static int dpdk_wait(struct io *io, unsigned what, uint64_t until_ns)
 {
@@ -272,7 +273,7 @@ static int dpdk_wait(struct io *io, unsigned what, uint64_t until_ns)
 	return 0;
 }
 
-/* Drivers may start to count anew with a new peer. */
+/* Drivers may reset their counters for a new peer. */
 static uint64_t dpdk_drops(struct io *io)
 {
 	struct io_dpdk *p = (struct io_dpdk *)io;
@@ -292,8 +293,8 @@ static void dpdk_link(struct io *io, struct io_link *link)
 }
 
 /*
- * The pool stays: packets of it may be in the rings of others. It goes with EAL. What drivers say
- * of a peer that is gone already would hide what ended the role.
+ * The pool stays until EAL ends: others' rings may have packets of it. A driver's messages about a
+ * peer that is gone would hide the reason for the role's end.
  */
 static void dpdk_close(struct io *io)
 {
@@ -373,7 +374,7 @@ static int make_pool(struct io_dpdk *p, const struct options *o, unsigned descri
 	room += RTE_PKTMBUF_HEADROOM;
 	if (room > UINT16_MAX)
 		room = UINT16_MAX;
-	/* In a secondary process names are those of all processes. */
+	/* Names are shared with all other processes of this EAL. */
 	snprintf(name, sizeof(name), "draygen-%d-%u", (int)getpid(), p->port);
 	p->pool = rte_pktmbuf_pool_create(name, descriptors + OWN_PACKETS, CACHE, 0, (uint16_t)room,
 					  rte_eth_dev_socket_id(p->port));
@@ -384,8 +385,8 @@ static int make_pool(struct io_dpdk *p, const struct options *o, unsigned descri
 }
 
 /*
- * The MTU to set. Some drivers state a limit that they do not have (net_memif: 1500), and refuse to
- * be set to more; what a device does with longer frames is seen when they are sent.
+ * The MTU to set. Some drivers state a limit that they do not have (net_memif: 1500), and refuse a
+ * larger one; whether the device takes longer frames shows when they are sent.
  */
 static uint32_t possible_mtu(struct io_dpdk *p, uint32_t mtu)
 {
@@ -402,8 +403,7 @@ static uint32_t possible_mtu(struct io_dpdk *p, uint32_t mtu)
 }
 
 /*
- * How long the rings are to be. net_af_xdp sends next to nothing if they have another length
- * than it prefers.
+ * The length of the rings. net_af_xdp sends almost nothing if it is not the preferred one.
  */
 static void choose_descriptors(struct io_dpdk *p, const struct options *o, uint16_t *rx,
 			       uint16_t *tx)
@@ -426,7 +426,7 @@ static int configure(struct io_dpdk *p, const struct options *o, const char **wh
 	uint16_t rx, tx;
 	int ret;
 
-	/* net_virtio_user's own handling of a switch that ends rests on it: without, EAL panics. */
+	/* net_virtio_user needs this to handle the end of a switch: without it, EAL panics. */
 	if (rte_eth_dev_info_get(p->port, &info) == 0 && info.dev_flags)
 		conf.intr_conf.lsc = (*info.dev_flags & RTE_ETH_DEV_INTR_LSC) != 0;
 	*what = "it refuses so many queues";
@@ -457,7 +457,7 @@ static bool is_client(const struct rte_eth_dev_info *info)
 	       !strstr(arguments, "role=master");
 }
 
-/* What it is, and from whom what it sends is. */
+/* Its name, and the source addresses of its frames. */
 static void look_up(struct io_dpdk *p, const struct options *o)
 {
 	struct rte_eth_dev_info info;
@@ -473,7 +473,7 @@ static void look_up(struct io_dpdk *p, const struct options *o)
 		memcpy(p->io.address.from_ip, &o->from.v6.sin6_addr, 16);
 	else if (o->from_given)
 		memcpy(p->io.address.from_ip, &o->from.v4.sin_addr, 4);
-	/* Some have no such setting, and take all frames anyway. */
+	/* Some drivers have no such setting, and receive all frames anyway. */
 	(void)rte_eth_promiscuous_enable(p->port);
 }
 

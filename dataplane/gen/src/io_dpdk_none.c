@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In place of io_dpdk.c, in the program that is one file and links no DPDK. */
+/* Replaces io_dpdk.c in the static program, which links no DPDK. */
 #include "io.h"
 
 const char *io_dpdk_version(void)

@@ -17,11 +17,11 @@ struct io_dray {
 	struct io io;
 	struct dray_port *port;
 	bool busy, look;   /* look: service is due before the next sleep */
-	uint64_t spin_ns;  /* that the library polls before it asks to be rung */
-	uint64_t empty_ns; /* since when there was nothing; 0: there was something */
-	bool asked;	   /* the library has asked to be rung: this end may sleep */
+	uint64_t spin_ns;  /* how long the library polls before it asks to be woken */
+	uint64_t empty_ns; /* since when nothing arrived; 0: something did */
+	bool asked;	   /* the library has asked to be woken: this end may sleep */
 	unsigned received;
-	struct io_link link; /* as it was last, while there was one */
+	struct io_link link; /* the last one */
 	struct dray_pkt tx[IO_BATCH], rx[IO_BATCH];
 };
 
@@ -61,9 +61,9 @@ static void dray_discard(struct io *io, struct io_buf *bufs, unsigned n)
 }
 
 /*
- * The library asks to be rung when it has found nothing for as long as it polls; a little later is
- * certain, whatever clock it goes by. It looked at its clock after `before`: a time taken when it
- * has returned would count a pause of this thread as polling, and sleep with nobody to ring.
+ * The library asks to be woken when it has found nothing for its polling time; wait a little longer
+ * to be sure, whatever its clock. It read its clock after `before`. A time taken after it returned
+ * would count a pause of this thread as polling: this end could sleep without a wake-up request.
  */
 static void note_idle(struct io_dray *p, uint64_t before)
 {
@@ -101,7 +101,7 @@ static int dray_receive(struct io *io, struct io_buf *bufs, unsigned n)
 	return (int)p->received;
 }
 
-/* What goes is no longer this end's: it is marked, so that dray_done leaves it alone. */
+/* Sent packets no longer belong to this end: mark them, so that dray_done does not release them. */
 static unsigned dray_reply(struct io *io, struct io_buf *bufs, unsigned n)
 {
 	struct io_dray *p = (struct io_dray *)io;
@@ -130,7 +130,7 @@ static void dray_done(struct io *io)
 	p->received = 0;
 }
 
-/* A peer that is done first takes the link with it. */
+/* If the peer closes first, the link is gone. */
 static void remember_link(struct io_dray *p)
 {
 	struct dray_info info = {.size = sizeof(info)};
@@ -154,8 +154,8 @@ static int serve(struct io *io)
 }
 
 /*
- * dray_wait counts in ms, so what is waited for until a moment is waited for on the descriptor:
- * after a receive of nothing the library has asked to be rung.
+ * dray_wait counts in ms, so a wait until a given time polls the descriptor: after an empty receive
+ * the library has asked to be woken.
  */
 static int dray_port_wait(struct io *io, unsigned what, uint64_t until_ns)
 {
@@ -169,7 +169,7 @@ static int dray_port_wait(struct io *io, unsigned what, uint64_t until_ns)
 		ret = dray_wait(p->port, 0, DRAY_WAIT_TX, 1);
 		return ret < 0 && ret != -EINTR ? ret : 0;
 	}
-	if (p->look) { /* it was woken, and no packet came: that was for the control plane */
+	if (p->look) { /* woken without a packet: the wake-up was for the control plane */
 		p->look = false;
 		return serve(io);
 	}
@@ -199,7 +199,7 @@ static void dray_io_close(struct io *io)
 	free(p);
 }
 
-/* The port's own, and what it takes; the latter is certain once there is a peer. */
+/* The port's addresses, and its longest frame, which is final once there is a peer. */
 static void look_up(struct io_dray *p, const struct dray_info *info)
 {
 	struct frame_address *a = &p->io.address;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * No port: what is sent vanishes, or is back at once; what is received is made here. The ceiling
- * and the floor of the generator.
+ * No port: sent packets vanish, or come back at once; received packets are made here. It shows the
+ * generator's own limits.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,10 +14,10 @@ struct io_null {
 	struct io io;
 	enum role role;
 	bool check;
-	bool returns; /* what is sent */
+	bool returns; /* sent packets come back */
 	uint32_t headers, stream;
 	uint64_t sequence;	 /* of packets made here */
-	unsigned first, waiting; /* ping, loop: sent, and not yet back */
+	unsigned first, waiting; /* ping, loop: sent, and not yet returned */
 	uint32_t lengths[BURST_MAX];
 	uint8_t buffers[BURST_MAX][PACKET_MAX];
 };
@@ -58,7 +58,7 @@ static void null_discard(struct io *io, struct io_buf *bufs, unsigned n)
 	(void)n;
 }
 
-/* What a reflector would do. */
+/* Do as a reflector would. */
 static void turn(const struct io_null *p, const struct io_buf *buf)
 {
 	struct packet packet;

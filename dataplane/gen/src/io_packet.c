@@ -23,7 +23,7 @@
 #include "frame.h"
 #include "io.h"
 
-/* where the kernel looks for a frame that is sent */
+/* where the kernel expects a frame to send */
 #define TX_OFFSET (TPACKET2_HDRLEN - sizeof(struct sockaddr_ll))
 #define BLOCK_BYTES 65536u
 /*
@@ -95,7 +95,7 @@ static int kick(struct io_packet *p)
 	return -errno;
 }
 
-/* The next n frames of the ring are whole. */
+/* Hand the next n frames of the ring to the kernel. */
 static int send_next(struct io_packet *p, unsigned n)
 {
 	int ret;
@@ -119,12 +119,12 @@ static int packet_send(struct io *io, unsigned flow, struct io_buf *bufs, unsign
 
 static void packet_discard(struct io *io, struct io_buf *bufs, unsigned n)
 {
-	(void)io; /* what was not handed over is the next to be had */
+	(void)io; /* the frames that were not handed over are allocated next */
 	(void)bufs;
 	(void)n;
 }
 
-/* Put the tag back: there is room before the frame, which was asked for. */
+/* Put the tag back into the room that was reserved before the frame. */
 static uint8_t *with_tag(struct tpacket2_hdr *h, uint8_t *frame)
 {
 	uint16_t tag[2] = {
@@ -146,7 +146,7 @@ static int packet_receive(struct io *io, struct io_buf *bufs, unsigned n)
 		uint8_t *frame;
 
 		if (!(status & TP_STATUS_USER))
-			break; /* until then, nothing else of the header counts */
+			break; /* until then, the rest of the header is not valid */
 		frame = (uint8_t *)h + h->tp_mac;
 		bytes = h->tp_snaplen == h->tp_len ? h->tp_snaplen : 0;
 		if (status & TP_STATUS_VLAN_VALID && bytes >= MAC_BYTES) {
@@ -200,7 +200,7 @@ static int packet_wait(struct io *io, unsigned what, uint64_t until_ns)
 	int ret;
 
 	if (what & IO_TX) {
-		ret = kick(p); /* what a full queue refused */
+		ret = kick(p); /* frames that a full queue refused */
 		if (ret < 0)
 			return ret;
 	}
@@ -208,7 +208,7 @@ static int packet_wait(struct io *io, unsigned what, uint64_t until_ns)
 	return ret < 0 ? ret : 0;
 }
 
-/* The kernel's counter starts anew with each look. */
+/* Reading resets the kernel's counter. */
 static uint64_t packet_drops(struct io *io)
 {
 	struct io_packet *p = (struct io_packet *)io;
@@ -243,7 +243,7 @@ static const struct io_ops ops = {
 	.close = packet_close,
 };
 
-/* An IPv6 address of the interface, if it can be of the destination's scope; otherwise ::. */
+/* An IPv6 address of the interface, of the destination's scope if possible; otherwise ::. */
 static void find_ip6(struct io_packet *p, const struct options *o, const char *name)
 {
 	int local = IN6_IS_ADDR_LINKLOCAL(&o->to.v6.sin6_addr);
@@ -302,7 +302,7 @@ static int look_up(struct io_packet *p, const struct options *o, const char *nam
 	return index;
 }
 
-/* Frames of a power of two, whole blocks of them, in about so many bytes. */
+/* Frame sizes are a power of two, and the blocks hold whole frames, in about so many bytes. */
 static struct tpacket_req shape(uint32_t frame_max, uint64_t bytes)
 {
 	struct tpacket_req r = {.tp_frame_size = 2048, .tp_block_size = BLOCK_BYTES};
@@ -345,10 +345,10 @@ static int make_rings(struct io_packet *p, const struct options *o)
 }
 
 /*
- * Only what comes in, IPv4, what has a VLAN tag or an MPLS label, and UDP over IPv6, whose
- * neighbours talk by themselves: a socket takes one protocol or all, so it takes all, without what
- * goes out. Of two tags the kernel has taken out one. A sender takes nothing. Returns the protocol
- * to bind to, or -errno.
+ * Receive only incoming frames: IPv4, frames with a VLAN tag or an MPLS label, and UDP over IPv6
+ * (other IPv6 is neighbour discovery). A socket takes one protocol or all, so it takes all, and a
+ * filter selects. The kernel has removed one of two tags. A sender receives nothing. Returns the
+ * protocol to bind to, or -errno.
  */
 static int choose(int fd, const struct options *o)
 {

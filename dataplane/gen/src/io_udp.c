@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* UDP sockets: one that receives from anybody, or one connected socket for each flow. */
+/* UDP sockets: one that receives from any address, or one connected socket for each flow. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -71,7 +71,7 @@ static void udp_discard(struct io *io, struct io_buf *bufs, unsigned n)
 	(void)n;
 }
 
-/* The kernel tells with each datagram how many it has dropped before, modulo 2^32. */
+/* With each datagram the kernel reports how many it has dropped before, modulo 2^32. */
 static void look_at_drops(struct io_udp *p, unsigned which, struct msghdr *m)
 {
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
@@ -140,7 +140,8 @@ static unsigned udp_reply(struct io *io, struct io_buf *bufs, unsigned n)
 		if (ret == 0)
 			return sent;
 		sent += ret > 0 ? (unsigned)ret : 0;
-		if (ret < 0 && ret != -ECONNREFUSED) /* that is of an earlier one: try again */
+		/* ECONNREFUSED is the error of an earlier datagram: try again. */
+		if (ret < 0 && ret != -ECONNREFUSED)
 			return sent;
 	}
 	return sent;
@@ -198,8 +199,8 @@ static void set_buffers(int fd, uint64_t bytes)
 	int half = (int)(bytes / 2), one = 1; /* the kernel doubles it */
 
 	/*
-	 * What an unprivileged process gets is the system's limit: less is no error, drops are
-	 * counted.
+	 * An unprivileged process gets at most the system's limit. Less is not an error: drops
+	 * are counted.
 	 */
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &half, sizeof(half)) < 0)
 		(void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &half, sizeof(half));
@@ -208,7 +209,7 @@ static void set_buffers(int fd, uint64_t bytes)
 	(void)setsockopt(fd, SOL_SOCKET, SO_RXQ_OVFL, &one, sizeof(one));
 }
 
-/* No fragments; and a socket of one family has nothing to do with the other. */
+/* No fragments; an IPv6 socket takes no IPv4. */
 static bool keep_whole(int fd, bool ip6)
 {
 	int whole = ip6 ? IPV6_PMTUDISC_DO : IP_PMTUDISC_DO, one = 1;

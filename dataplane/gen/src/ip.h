@@ -10,7 +10,7 @@
 
 #define HOPS 64u
 
-/* In the machine's byte order, which RFC 1071 allows. An odd byte is only the last of all. */
+/* In the machine's byte order, which RFC 1071 allows. Only the last byte of all may be odd. */
 static inline uint64_t sum_add(uint64_t sum, const uint8_t *from, uint32_t length)
 {
 	for (; length >= 4; from += 4, length -= 4) {
@@ -28,7 +28,7 @@ static inline uint64_t sum_add(uint64_t sum, const uint8_t *from, uint32_t lengt
 	return sum;
 }
 
-/* As it is stored. */
+/* The checksum, in the byte order of the packet. */
 static inline uint16_t sum_fold(uint64_t sum)
 {
 	while (sum >> 16)
@@ -63,7 +63,7 @@ static inline void udp_write(uint8_t *udp, uint32_t from, uint32_t to, uint32_t 
 }
 
 /*
- * Bytes behind a header without options; 0 if it is another header, a fragment, or of another
+ * Bytes after a header without options; 0 if it is another header, a fragment, or of another
  * protocol.
  */
 static inline uint32_t ip4_read(const uint8_t *ip, uint32_t protocol)

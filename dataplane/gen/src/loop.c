@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The role "loop": one thread sends on one port and receives on another, one way or both, so that
- * what lies between has the other CPUs.
+ * the function under test has the other CPUs.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "clock.h"
 #include "sender.h"
 
-#define QUIET_NS (200 * NS_PER_MS) /* after which nothing is expected to come any more */
+#define QUIET_NS (200 * NS_PER_MS) /* after this time without a packet, no more are expected */
 
 /* From one port to the other. */
 struct way {
@@ -24,13 +24,13 @@ struct loop {
 	struct io *ports[2];
 	struct way ways[2];
 	unsigned n;
-	uint64_t busy_ns; /* when something came last */
+	uint64_t busy_ns; /* when the last packet arrived */
 	bool sleeps;
 };
 
 static const char *const names[] = {"forward", "backward"};
 
-/* It ends a sender too that waits for room. */
+/* Also ends a sender that waits for room. */
 static void fail(struct loop *l, int error, const struct io *io)
 {
 	if (l->run.error)
@@ -41,7 +41,7 @@ static void fail(struct loop *l, int error, const struct io *io)
 		l->ways[i].tx.error = error;
 }
 
-/* Take what has come. Returns whether there was something. */
+/* Take received packets. Returns whether there were any. */
 static bool receive(struct loop *l, struct way *w, uint64_t *now)
 {
 	struct io *io = w->rx.io;
@@ -87,7 +87,7 @@ static void interval(struct loop *l, uint64_t now)
 	(void)run_interval_finish(&l->run, &j, now);
 }
 
-/* Both ports are served by the first way's runs; any error ends all. */
+/* The first direction's run serves both ports; any error ends both directions. */
 static void housekeeping(struct loop *l, uint64_t now)
 {
 	run_service(&l->ways[0].tx, now);
@@ -100,7 +100,7 @@ static void housekeeping(struct loop *l, uint64_t now)
 		interval(l, now);
 }
 
-/* What lies between may not go on before it is rid of what it has. */
+/* The function under test may block until its own packets are received. */
 static void while_full(void *of)
 {
 	struct loop *l = of;
@@ -167,7 +167,7 @@ static bool complete(const struct loop *l)
 	return true;
 }
 
-/* Packets that are under way. */
+/* Packets in flight. */
 static void linger(struct loop *l)
 {
 	uint64_t now = clock_now(), end = now + l->run.options->timeout_ns;
@@ -182,7 +182,7 @@ static void linger(struct loop *l)
 
 static bool write_way(struct way *w, struct json *j)
 {
-	/* Who sends knows how many there were. */
+	/* The sender knows how many there were. */
 	w->tracker->end_seen = true;
 	w->tracker->end_count = w->sender->sent;
 	json_open(j, "sender");
@@ -246,15 +246,15 @@ static int run_loop(struct loop *l)
 }
 
 /*
- * What is sent comes back to where it went: a null port, a ring, a device behind which packets are
- * turned.
+ * Sent packets return on the same port: a null port, a ring, or a device with a reflector behind
+ * it.
  */
 static bool one_port(const struct options *o)
 {
 	return strcmp(o->port, o->to_port) == 0;
 }
 
-/* What each port is asked to be: one that sends, receives, or does both. */
+/* Whether each port sends, receives, or does both. */
 static void set_options(struct loop *l, const struct options *o)
 {
 	struct options *forward = &l->ways[0].options, *backward = &l->ways[1].options;
@@ -274,14 +274,14 @@ static void set_options(struct loop *l, const struct options *o)
 		backward->headers = encap_headers(&o->back_encap);
 	if (strcmp(o->layer_text, "payload") == 0)
 		backward->layer_bytes = -(int32_t)backward->headers;
-	/* From where the other way goes to. */
+	/* The source is the other direction's destination. */
 	backward->from_given = o->to_text != NULL;
 	backward->from = o->to;
 }
 
 /*
- * Frames go to the other port itself, unless the user said where: a switch finds the way, and
- * floods only at first.
+ * Frames go to the other port itself, unless the user names another destination: a switch learns
+ * the address, and floods only at first.
  */
 static void address_each_other(struct loop *l, const struct options *o)
 {

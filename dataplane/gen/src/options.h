@@ -19,13 +19,13 @@ enum role { ROLE_SINK = 1, ROLE_SEND, ROLE_PING, ROLE_LOOP };
 struct options {
 	enum role role;
 	const char *port, *to_text, *rate_text, *layer_text;
-	union address to; /* if to_text is given */
-	uint32_t headers; /* bytes of a frame that is sent, before its payload */
+	union address to; /* valid if to_text is set */
+	uint32_t headers; /* bytes before the payload of a sent frame */
 	uint8_t to_mac[6];
 	const char *encap_text, *spread_text;	    /* NULL: not given */
 	struct encap encap;			    /* if one of them is given */
 	uint64_t packets, duration_ns, interval_ns; /* 0: none */
-	uint32_t stream;			    /* sink: 0 is the first that comes */
+	uint32_t stream;			    /* sink: 0 is the first stream to arrive */
 	uint64_t spin_ns, buffer;
 	bool busy, check, strict, hold;
 	uint32_t beside; /* polling threads of other programs on the same CPUs */
@@ -34,7 +34,7 @@ struct options {
 	bool imix;
 	uint32_t size; /* of a frame; bytes; 0 while it is not given */
 	struct rate rate;
-	int32_t layer_bytes; /* that a rate in bit/s counts beside the frame */
+	int32_t layer_bytes; /* that a rate in bit/s counts in addition to the frame */
 	uint32_t burst, flows;
 	bool granularity_given;
 	uint64_t granularity_ns, catch_up_ns, warmup;
@@ -46,7 +46,7 @@ struct options {
 	/* of loop */
 	const char *to_port, *back_to_text;
 	bool both, to_mac_given, back_to_mac_given;
-	union address back_to; /* if back_to_text is given */
+	union address back_to; /* valid if back_to_text is set */
 	uint8_t back_to_mac[6];
 	const char *back_encap_text;
 	struct encap back_encap;
@@ -54,14 +54,14 @@ struct options {
 	/* of dpdk ports */
 	const char *eal;
 	uint32_t queues, mtu;
-	uint32_t descriptors; /* 0: as the driver likes it */
+	uint32_t descriptors; /* 0: the driver's preference */
 	bool from_given;
 	union address from;
 };
 
 /*
- * Read argv[1] on. Returns 0; 1: --help or --version was asked for and printed; -1: usage is wrong,
- * and it was said on stderr.
+ * Read argv[1] on. Returns 0; 1: printed --help or --version; -1: wrong usage,
+ * reported on stderr.
  */
 int options_read(int argc, char **argv, struct options *options);
 

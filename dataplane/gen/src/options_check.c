@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What options must not be together, and what some are where they are not given. */
+/* Conflicts between options, and defaults that depend on others. */
 #include "options_check.h"
 
 #include <stdarg.h>
@@ -59,7 +59,7 @@ static int read_encap(const char *option, const char *text, const struct options
 	return wrong_with_it ? options_wrong("%s: %s %s", option, text, wrong_with_it) : 0;
 }
 
-/* What comes back has the users' addresses if what goes there does not. */
+/* Returning packets have the users' addresses if the sent ones do not. */
 static enum encap_spread other_spread(enum encap_spread spread)
 {
 	if (spread == ENCAP_ONE_USER)
@@ -90,7 +90,7 @@ static int check_encap(struct options *o)
 	return 0;
 }
 
-/* Over IPv6, and behind an encapsulation, the smallest frame is larger. */
+/* Over IPv6, and with an encapsulation, the smallest frame is larger. */
 static int check_size(struct options *o)
 {
 	uint32_t back = encap_headers(&o->back_encap),
@@ -107,7 +107,7 @@ static int check_size(struct options *o)
 	return 0;
 }
 
-/* What goes back goes, without --back-to, to where a udp port is bound. */
+/* Without --back-to, the other direction goes to the address that the udp port is bound to. */
 static int check_back(struct options *o)
 {
 	if (!o->both)
@@ -151,7 +151,7 @@ static int check_ports(struct options *o)
 	return 0;
 }
 
-/* An option that a port would not look at is a mistake. */
+/* An option that the port would ignore is an error. */
 static int check_dpdk(const struct options *o, const struct options *usual)
 {
 	bool dpdk = is_kind(o->port, "dpdk:") || (o->to_port && is_kind(o->to_port, "dpdk:"));

@@ -5,10 +5,10 @@
 
 #include "options.h"
 
-/* Say on stderr what is wrong with the command line. Returns -1. */
+/* Report on stderr what is wrong with the command line. Returns -1. */
 __attribute__((format(printf, 1, 2))) int options_wrong(const char *format, ...);
 
-/* All are read; `usual` is what they are where none is given. Returns 0 or -1. */
+/* All options are read; `usual` has the defaults. Returns 0 or -1. */
 int options_check(struct options *options, const struct options *usual);
 
 #endif

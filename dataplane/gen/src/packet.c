@@ -46,7 +46,7 @@ static void write_whole(uint8_t *to, const struct packet *p)
 	memcpy(to, &h, sizeof(h));
 }
 
-/* The short header, by offset; its sum leaves itself out. */
+/* The short header, by offset; its sum does not cover itself. */
 enum { MAGIC = 0, KIND = 1, STREAM = 2, FLOW = 3, SEQUENCE = 4, SENT = 8, LATE = 14, SUM = 16 };
 
 #define SHORT_MAGIC 0xdcu
@@ -85,7 +85,7 @@ static uint64_t late_read(uint16_t late)
 	return (uint64_t)(late & LATE_MANTISSA) << (late >> LATE_BITS);
 }
 
-/* Of a copy, in which it puts 0 where the sum belongs. */
+/* The sum of a copy of the header, with the sum's own field set to 0. */
 static uint16_t short_sum(uint8_t *copy, uint32_t length)
 {
 	uint32_t crc;

@@ -9,7 +9,7 @@
 #define PACKET_MAGIC 0x4e454744u
 #define PACKET_VERSION 1
 #define PACKET_HEADER 56u /* bytes */
-#define PACKET_SHORT 18u  /* bytes of the header in payloads that do not hold the other */
+#define PACKET_SHORT 18u  /* bytes of the short header, for payloads too small for the other */
 #define PACKET_MAX 65507u /* bytes of a UDP payload over IPv4 */
 #define PACKET_FLOWS 256
 
@@ -20,7 +20,7 @@ enum packet_flags {
 	PACKET_SUMMED = 1u << 1, /* payload_sum is valid */
 };
 
-/* Of a short one, as it is read: only what its fields hold, until packet_complete. */
+/* As read from a short header, only its own bits are set until packet_complete. */
 struct packet {
 	uint8_t type;
 	uint16_t flags, flow, length;
@@ -37,7 +37,7 @@ enum packet_verdict {
 	PACKET_CORRUPT, /* draygen's, with a wrong checksum */
 };
 
-/* Data or a reply whose length does not hold the whole header. */
+/* Data or a reply that is too short for the whole header. */
 static inline bool packet_is_short(const struct packet *packet)
 {
 	return packet->length < PACKET_HEADER;
@@ -45,19 +45,19 @@ static inline bool packet_is_short(const struct packet *packet)
 
 /*
  * Write the header, with its checksum, to PACKET_HEADER bytes; a short one to PACKET_SHORT bytes,
- * and its checksum is also of what follows it.
+ * and its checksum also covers the bytes after it.
  */
 void packet_write(uint8_t *to, const struct packet *packet);
 
 /*
- * Fill what follows the header with words that depend on the sequence number, and return its sum; 0
- * after a short one.
+ * Fill the bytes after the header with words that depend on the sequence number, and return its
+ * sum; 0 after a short one.
  */
 uint32_t packet_fill(uint8_t *datagram, uint32_t length, uint64_t sequence);
 
 /*
- * Read a datagram that anybody may have sent, and may be writing to: the header is copied once,
- * then checked. With `check` the padding must have a sum, and it must be right.
+ * Read a datagram of an untrusted sender, which may still be writing to it: the header is copied
+ * once, then checked. With `check` the padding must have a sum, and it must be right.
  */
 enum packet_verdict packet_read(const uint8_t *datagram, uint32_t length, bool check,
 				struct packet *packet);

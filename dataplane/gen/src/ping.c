@@ -9,7 +9,7 @@ struct ping {
 	struct run *run;
 	struct sender *sender;
 	struct tracker *tracker;
-	uint64_t busy_ns; /* when something came last */
+	uint64_t busy_ns; /* when the last packet arrived */
 	/* of the closed loop */
 	bool waiting;
 	uint64_t asked_ns, warmup_before;
@@ -24,7 +24,7 @@ static void interval(struct ping *p, uint64_t now)
 	(void)run_interval_finish(p->run, &j, now);
 }
 
-/* Take what is there. Returns whether there was something. */
+/* Take received packets. Returns whether there were any. */
 static bool receive(struct ping *p, uint64_t *now)
 {
 	struct io *io = p->run->io;
@@ -73,7 +73,7 @@ static bool answered(const struct ping *p)
 	return p->tracker->counts.warmup > p->warmup_before;
 }
 
-/* In the closed loop, whether a reply is still waited for, and until when. */
+/* In the closed loop, whether to wait for a reply, and until when. */
 static bool must_wait(struct ping *p, uint64_t now, uint64_t *until)
 {
 	*until = p->asked_ns + p->run->options->timeout_ns;
@@ -114,7 +114,7 @@ static void ask_all(struct ping *p)
 	}
 }
 
-/* Replies that are under way. */
+/* Replies in flight. */
 static void linger(struct ping *p)
 {
 	uint64_t now = clock_now(), end = now + p->run->options->timeout_ns;
@@ -136,7 +136,7 @@ static int finish(struct ping *p)
 	linger(p);
 	if (!run->error)
 		sender_finish(p->sender);
-	/* Who asks knows how many there were. */
+	/* The sender knows how many there were. */
 	p->tracker->end_seen = true;
 	p->tracker->end_count = p->sender->sent;
 	j = run_result_begin(run);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the roles have in common. */
+/* Functions that the roles share. */
 #include "run.h"
 
 #include <signal.h>
@@ -27,7 +27,7 @@ void run_catch_signals(void)
 
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
-	/* the default makes each sleep 50 us longer */
+	/* the default lengthens each sleep by 50 us */
 	(void)prctl(PR_SET_TIMERSLACK, 1UL, 0, 0, 0);
 }
 
@@ -67,7 +67,7 @@ static struct json line_begin(const struct run *run, const char *event)
 	return j;
 }
 
-/* This thread is the only one that handles packets. At `max` it is always about to send. */
+/* This thread is the only one that handles packets. At `max` it never waits. */
 static unsigned polling_threads(const struct options *o, const struct io *io, const struct io *to)
 {
 	bool polls = io->polls || (to && to->polls);
@@ -81,7 +81,7 @@ struct run run_begin(const struct options *o, struct io *io, struct io *to)
 	struct json j = line_begin(&run, "ready");
 
 	json_u64(&j, "pid", (uint64_t)getpid());
-	(void)json_end(&j); /* what cannot be written is noticed with the result */
+	(void)json_end(&j); /* a write error is noticed at the result */
 	run.cpus = cpus_begin(polling_threads(o, io, to), o->beside);
 	run.started_cpu_ns = cpu_ns();
 	run.started_ns = run.interval_began_ns = clock_now();
@@ -207,7 +207,7 @@ struct json run_interval_begin(struct run *run, uint64_t now)
 int run_interval_finish(struct run *run, struct json *j, uint64_t now)
 {
 	run->interval++;
-	/* On a grid; but no empty lines to make up for a stall. */
+	/* On a grid, but without empty lines after a stall. */
 	do
 		run->interval_began_ns += run->options->interval_ns;
 	while (run_interval_due(run) <= now);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the roles have in common: being stopped, intervals, results. */
+/* Functions that the roles share: stopping, intervals, results. */
 #ifndef GEN_RUN_H
 #define GEN_RUN_H
 
@@ -20,14 +20,14 @@ struct run {
 	uint64_t started_ns, started_cpu_ns; /* when it was ready */
 	struct cpus cpus;
 	uint64_t serviced_ns;
-	/* while the port is full, instead of waiting for room. NULL: waits */
+	/* called while the port is full. NULL: wait for room */
 	void (*meanwhile)(void *);
 	void *meanwhile_of;
 	uint64_t interval, interval_began_ns;
 	struct tracker_counts last; /* at the beginning of this interval */
 	uint64_t last_expected, last_drops, last_sent, last_unsent;
 	int error;		 /* -errno that ended it */
-	const struct io *failed; /* the port that it is of; NULL: `io` */
+	const struct io *failed; /* the port of that error; NULL: `io` */
 };
 
 /* From now on SIGINT and SIGTERM end the run; a second one kills. */
@@ -35,24 +35,24 @@ void run_catch_signals(void);
 bool run_stopped(void);
 
 /*
- * With --hold: say that n ports are open, and wait for the signal to go on. Then wait for their
- * peers. The senders' way from open to ready.
+ * With --hold: report that n ports are open, and wait for the signal to go on. Then wait for their
+ * peers. Senders call it between opening their ports and being ready.
  */
 bool run_await(const struct options *options, struct io *const *ios, unsigned n,
 	       struct io_error *error);
 
-/* Says that it is ready. `to` is the other port of a loop, or NULL. */
+/* Report that the role is ready. `to` is the other port of a loop, or NULL. */
 struct run run_begin(const struct options *options, struct io *io, struct io *to);
 
-/* What is due at `now` beside packets. What it cannot mend ends the run. */
+/* Background work that is due at `now`. An error that it cannot repair ends the run. */
 void run_service(struct run *run, uint64_t now);
 
-/* When an interval ends: UINT64_MAX without. */
+/* When the current interval ends; UINT64_MAX if there are none. */
 uint64_t run_interval_due(const struct run *run);
 
 /*
- * Fields of what was received: in the line of an interval (what came since the last), or of the
- * result.
+ * Write the receiver's fields: in the line of an interval, the packets since the last one; or in
+ * the result.
  */
 void run_write_received_interval(struct run *run, struct json *j, struct tracker *tracker);
 void run_write_received(struct run *run, struct json *j, const struct tracker *tracker);
@@ -62,7 +62,7 @@ int run_interval_finish(struct run *run, struct json *j, uint64_t now);
 
 struct json run_result_begin(struct run *run);
 
-/* What the port tells of its link, if it has one. */
+/* Write the port's link, if it has one. */
 void run_write_link(const struct run *run, struct json *j);
 
 /* Writes the end of the result, and returns the exit status. */

@@ -14,7 +14,7 @@ static uint64_t bits_of(const struct schedule *s, uint64_t packet)
 	return 8 * (uint64_t)((int64_t)schedule_size(s, packet) + s->layer_bytes);
 }
 
-/* Units of so many packets, in the mean. */
+/* Mean units of so many packets. */
 static uint64_t mean_units(const struct schedule *s, uint64_t packets)
 {
 	uint64_t bits = 0;
@@ -42,7 +42,7 @@ struct schedule schedule_begin(const struct options *o, uint64_t start_ns)
 
 	if (s.rate == 0) {
 		if (!o->closed && o->burst == 1)
-			s.burst = 32; /* nothing is due at any time: as many as one call takes */
+			s.burst = 32; /* there is no schedule: as many as one call takes */
 		return s;
 	}
 	fit = (unsigned __int128)o->granularity_ns * s.rate / NS_PER_SECOND / mean_units(&s, 1);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * When which packets are due: an absolute schedule, so that what is late does not move what
- * follows.
+ * When packets are due: an absolute schedule, so that a late packet does not delay the next ones.
  */
 #ifndef GEN_SCHEDULE_H
 #define GEN_SCHEDULE_H
@@ -13,10 +12,10 @@ struct schedule {
 	uint32_t size, smallest;
 	int32_t layer_bytes;
 	uint64_t rate;	/* packets or bits a second; 0: no schedule, always due */
-	uint32_t burst; /* packets due at one moment */
+	uint32_t burst; /* packets due at the same time */
 	uint64_t start_ns;
-	uint64_t packets; /* that are past */
-	uint64_t units;	  /* that those are: packets or bits */
+	uint64_t packets; /* whose time is past */
+	uint64_t units;	  /* the same in units of the rate: packets or bits */
 };
 
 struct schedule schedule_begin(const struct options *options, uint64_t start_ns);
@@ -27,7 +26,7 @@ uint64_t schedule_due(const struct schedule *schedule);
 /* Bytes of the frame of packet i, counted from the first of all. */
 uint32_t schedule_size(const struct schedule *schedule, uint64_t packet);
 
-/* n packets are past, whether they were sent or not. */
+/* Move past n packets, whether they were sent or not. */
 void schedule_pass(struct schedule *schedule, uint32_t n);
 
 /* Mean ns between two bursts; 0 without a rate. */

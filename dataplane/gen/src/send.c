@@ -14,7 +14,7 @@ static void interval(struct sender *s, uint64_t now)
 	(void)run_interval_finish(s->run, &j, now);
 }
 
-/* Sleep, or spin, until a burst is due or something else is. */
+/* Sleep, or spin, until a burst or other work is due. */
 static void wait_until(const struct options *o, uint64_t due)
 {
 	if (o->busy)

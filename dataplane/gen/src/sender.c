@@ -81,7 +81,7 @@ static void account(struct sender *s, uint32_t n, bool sent)
 	*(sent ? &s->sent : &s->unsent) += n;
 }
 
-/* Write the headers of what is not sent yet: their time is now. */
+/* Write the headers of packets that are not sent yet, with the present time. */
 static uint64_t stamp(struct batch *b, bool has_schedule)
 {
 	uint64_t now = clock_now();
@@ -144,8 +144,8 @@ static void sent(struct sender *s, struct batch *b, unsigned n, uint64_t now)
 }
 
 /*
- * The port is full: wait for it, but no longer than the packets are worth sending. Returns -EAGAIN
- * when it is over, 0 to try again, -errno.
+ * The port is full: wait for it, but no longer than the catch-up bound allows. Returns 0 to try
+ * again, -EAGAIN after that time, -errno.
  */
 static int wait_for_room(struct sender *s, const struct batch *b)
 {
@@ -241,7 +241,7 @@ int sender_burst(struct sender *s)
 		b.deadline = b.due + o->catch_up_ns;
 	else if (s->measuring && o->duration_ns)
 		b.deadline =
-			s->started_ns + o->duration_ns; /* even if the port takes nothing more */
+			s->started_ns + o->duration_ns; /* even if the port accepts nothing more */
 	while (left > 0 && now <= b.deadline) {
 		int ret = send_some(s, &b, left);
 
@@ -285,7 +285,7 @@ static bool say_end(struct sender *s)
 }
 
 /*
- * The first is tried until the port takes it; a receiver that is content with it may be gone by the
+ * Retry only the first until the port takes it: a receiver that has seen it may be gone by the
  * next.
  */
 void sender_finish(struct sender *s)

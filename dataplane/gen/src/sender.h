@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sending engine of send and ping: bursts on a schedule, and an account of each packet that was
+ * The sending engine of send and ping: bursts on a schedule, and counters for every packet that was
  * due.
  */
 #ifndef GEN_SENDER_H
@@ -15,7 +15,7 @@ struct sender {
 	uint64_t warmup_left, warmup_sent;
 	uint64_t bursts;
 	bool measuring, done;
-	uint64_t started_ns, ended_ns; /* of what is measured */
+	uint64_t started_ns, ended_ns; /* of the measured part */
 	uint64_t scheduled, sent, sent_bytes, unsent, errors, full;
 	uint64_t full_since_ns, full_ns; /* since when the port takes nothing, 0: it does; in all */
 	struct histogram lateness, lateness_interval;
@@ -28,8 +28,8 @@ struct sender *sender_new(struct run *run);
 uint64_t sender_due(struct sender *sender, uint64_t now);
 
 /*
- * Send the burst that is due, or give up on it as the catch-up bound says. May wait if the port
- * is full. Returns 0 or -errno.
+ * Send the burst that is due, or skip it if it is later than the catch-up bound. May wait if the
+ * port is full. Returns 0 or -errno.
  */
 int sender_burst(struct sender *sender);
 

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The role "sink": receive, judge, and send back if that is asked for. */
+/* The role "sink": receive, judge, and with --reflect send back. */
 #include <stdlib.h>
 
 #include "clock.h"
 #include "run.h"
 
-#define LINGER_NS (200 * NS_PER_MS) /* for what is missing when the sender is done */
+#define LINGER_NS (200 * NS_PER_MS) /* wait for missing packets after the sender's end */
 
 struct sink {
 	struct run *run;
 	struct tracker *tracker;
 	uint64_t reflected, reflect_dropped;
 	uint64_t end_ns;  /* when the sender's end was seen; 0: not yet */
-	uint64_t busy_ns; /* when something came last */
+	uint64_t busy_ns; /* when the last packet arrived */
 };
 
 static void interval(struct sink *s, uint64_t now)
@@ -79,7 +79,7 @@ static bool over(const struct sink *s, uint64_t now)
 	       (tracker_complete(s->tracker) || now - s->end_ns >= LINGER_NS);
 }
 
-/* When to look again although nothing came. */
+/* When to wake without a packet. */
 static uint64_t next_look(const struct sink *s, uint64_t now)
 {
 	uint64_t until = run_interval_due(s->run), end;

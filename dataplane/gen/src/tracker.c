@@ -7,9 +7,9 @@
 
 #include "frame.h"
 
-#define JUMP_MAX (1ull << 32)  /* a sequence number further ahead is no sender's */
+#define JUMP_MAX (1ull << 32)  /* no sender is that far ahead */
 #define DELAY_MAX (1ull << 42) /* ns; 73 minutes */
-#define LOW 0xffu	       /* of a stream's number, what short packets say */
+#define LOW 0xffu	       /* the bits of a stream's number that short packets carry */
 
 struct tracker *tracker_new(uint32_t stream)
 {
@@ -33,7 +33,7 @@ static uint64_t *word_of(struct tracker *t, uint64_t sequence)
 	return &t->window[sequence / 64 % (TRACKER_WINDOW / 64)];
 }
 
-/* Forget what leaves the window when `next` moves up to sequence + 1. */
+/* Forget the numbers that leave the window when `next` moves up to sequence + 1. */
 static void advance(struct tracker *t, uint64_t sequence)
 {
 	if (sequence - t->next >= TRACKER_WINDOW) {
@@ -45,7 +45,7 @@ static void advance(struct tracker *t, uint64_t sequence)
 	t->next = sequence + 1;
 }
 
-/* Whether this sequence number came for the first time; counts it where it did not. */
+/* Whether this sequence number came for the first time; counts a duplicate. */
 static bool is_new(struct tracker *t, uint64_t sequence)
 {
 	if (sequence >= t->next) {
@@ -114,7 +114,8 @@ static bool is_data(const struct packet *p)
 
 static void measure(struct tracker *t, const struct packet *p, uint64_t now)
 {
-	bool turned = t->replies && is_reply(p) && !packet_is_short(p); /* which do not say when */
+	/* short packets have no such stamp */
+	bool turned = t->replies && is_reply(p) && !packet_is_short(p);
 
 	if (!plausible(p->sent, now) || !plausible(p->intended, now) ||
 	    (turned && (!plausible(p->turned, now) || p->turned < p->sent))) {
@@ -150,8 +151,8 @@ static void take_data(struct tracker *t, const struct packet *p, uint64_t now)
 }
 
 /*
- * Whether it is of the stream that is followed, which may begin with it. Short packets say no more
- * than its low bits.
+ * Whether it belongs to the followed stream, which may begin with it. Short packets carry only the
+ * low bits of its number.
  */
 static bool is_followed(struct tracker *t, const struct packet *p)
 {
@@ -173,8 +174,8 @@ bool tracker_take(struct tracker *t, const uint8_t *datagram, uint32_t length, u
 {
 	enum packet_verdict verdict = packet_read(datagram, length, t->check, p);
 	/*
-	 * A pinging sender also accepts its own packets: the function that returns them may know
-	 * nothing of draygen.
+	 * A pinging sender also accepts its own packets: the function that returns them need not
+	 * know draygen.
 	 */
 	bool wanted = verdict == PACKET_GOOD && (t->replies || !is_reply(p));
 

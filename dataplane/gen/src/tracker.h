@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a receiver makes of the packets of one stream: loss, duplication, order, delay. */
+/* A receiver's statistics of one stream: loss, duplication, order, delay. */
 #ifndef GEN_TRACKER_H
 #define GEN_TRACKER_H
 
@@ -15,10 +15,11 @@ struct tracker_counts {
 
 struct tracker {
 	/* set by the user */
-	/* 0: the first that comes; of short packets, its low bits until a whole one comes */
+	/* 0: the first one to arrive; from short packets, only its low bits until a whole one
+	 * arrives */
 	uint32_t stream;
-	bool check;	  /* sums of payloads too */
-	bool replies;	  /* wants what comes back: replies, or data as it was sent */
+	bool check;	  /* check payload sums as well */
+	bool replies;	  /* takes returning packets: replies, or unchanged data */
 	bool intervals;	  /* keep delay_interval */
 	uint32_t headers; /* bytes of the frame before the datagram that is taken next */
 
@@ -27,7 +28,7 @@ struct tracker {
 	uint64_t reordered_distance_max;
 	uint64_t next; /* highest sequence number + 1 */
 	bool end_seen;
-	uint64_t end_count; /* how many the sender says it sent */
+	uint64_t end_count; /* as reported by the sender */
 	uint64_t first_ns, last_ns;
 	double jitter_ns, jitter_max_ns;
 	struct histogram delay, delay_intended, variation, forward, back, delay_interval;
@@ -40,22 +41,22 @@ struct tracker {
 };
 
 /*
- * Zeroed, but for the stream and the headers, which are those of IPv4; NULL without memory. Freed
+ * A zeroed one for that stream, with the headers of IPv4; NULL: no memory. Freed
  * with free().
  */
 struct tracker *tracker_new(uint32_t stream);
 
 /*
  * Take a datagram that came at `now`. true: it is draygen's, whole, and of the wanted kind; *packet
- * is its header, of whatever stream.
+ * is its header, whatever its stream.
  */
 bool tracker_take(struct tracker *tracker, const uint8_t *datagram, uint32_t length, uint64_t now,
 		  struct packet *packet);
 
-/* Packets that were sent as far as can be known. */
+/* Packets that were sent, as far as is known. */
 uint64_t tracker_expected(const struct tracker *tracker);
 
-/* Everything came that the sender says it sent. */
+/* Every packet arrived that the sender reports. */
 bool tracker_complete(const struct tracker *tracker);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Numbers with units, as options have them. All return false if the text is something else, or
- * does not fit.
+ * Numbers with units, as options have them. All return false if the text is anything else, or
+ * the value does not fit.
  */
 #ifndef GEN_UNITS_H
 #define GEN_UNITS_H
@@ -16,7 +16,7 @@ bool units_number(const char *text, uint64_t *value);
 bool units_time(const char *text, uint64_t *ns);
 
 struct rate {
-	uint64_t per_second; /* 0: as fast as it goes */
+	uint64_t per_second; /* 0: as fast as possible */
 	bool bits;	     /* of bits, not of packets */
 };
 

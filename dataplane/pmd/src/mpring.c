@@ -295,8 +295,8 @@ static int take_numbers(const struct shared *s)
 	int own_index = -1;
 
 	memcpy(own, table->ops, sizeof(own));
-	memset(ordered, 0,
-	       sizeof(ordered)); /* drivers that only the primary has stay without a name */
+	/* drivers that only the primary has stay without a name */
+	memset(ordered, 0, sizeof(ordered));
 	while (n < RTE_MEMPOOL_MAX_OPS_IDX && s->pools[n][0])
 		n++;
 	for (uint32_t i = 0; i < count; i++) {

@@ -44,8 +44,7 @@ static uint32_t long_prefixes(const struct routes *r)
 
 static int make_fib(struct program *p, const struct routes *r)
 {
-	static unsigned
-		made; /* table names must be unique in the process: the bench has several tables */
+	static unsigned made; /* table names are unique in a process: the bench has several */
 	char name[32];
 	uint32_t groups = long_prefixes(r) + 1;
 	bool large = groups > SMALL_GROUPS;

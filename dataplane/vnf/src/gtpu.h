@@ -16,11 +16,10 @@
 #define SESSIONS_MAX 1048576u
 
 struct session {
-	uint32_t ue; /* address of the user's equipment */
-	uint32_t here,
-		there; /* tunnel end point identifiers: of received packets, and of sent ones */
-	uint32_t peer; /* address of the other end */
-	uint8_t qfi;   /* QoS flow identifier, 0 to 63 */
+	uint32_t ue;	      /* address of the user's equipment */
+	uint32_t here, there; /* tunnel end point identifiers: received, and sent */
+	uint32_t peer;	      /* address of the other end */
+	uint8_t qfi;	      /* QoS flow identifier, 0 to 63 */
 };
 
 struct gtpu {

@@ -13,9 +13,8 @@
 #define GTPU_ECHO_RESPONSE 2u
 #define GTPU_G_PDU 255u
 
-#define GTPU_ECHO                                                                                  \
-	14u /* bytes of an echo response: header with sequence number, recovery element            \
-	     */
+/* bytes of an echo response: header with sequence number, recovery element */
+#define GTPU_ECHO 14u
 
 /* PDU session information: TS 38.415, section 5.5.3.1. */
 #define PDU_DOWNLINK 0u

@@ -15,9 +15,8 @@
 
 #include "port_setup.h"
 
-#define LB_SNAPSHOT                                                                                \
-	136u /* bytes: addresses and ports of IPv6 in GTP-U, after IPv6 and two tags               \
-	      */
+/* bytes: addresses and ports of IPv6 in GTP-U, after IPv6 and two tags */
+#define LB_SNAPSHOT 136u
 
 struct lb {
 	_Atomic uint32_t up;	     /* a bit for each port whose worker is up */
