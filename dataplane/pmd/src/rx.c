@@ -133,9 +133,9 @@ static bool copy_chain(struct dray_rxq *q, struct rte_mbuf *head, const struct d
 		if (done == p->length)
 			break;
 		last->next = rte_pktmbuf_alloc(q->pool);
+		/* no other peer may get a received frame */
 		if (q->bindable && last->next)
-			pool_unbind(&last->next,
-				    1); /* a received frame must not go to another peer's buffer */
+			pool_unbind(&last->next, 1);
 		if (!last->next || head->nb_segs == RTE_MBUF_MAX_NB_SEGS) {
 			dray_count(&q->counters[RX_NO_MBUF], 1);
 			return false;
