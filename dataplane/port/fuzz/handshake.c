@@ -4,7 +4,6 @@
  * several kinds. What must hold: each step returns, nothing outside the memory is touched, no
  * descriptor leaks, and the port can be closed.
  */
-#include <dirent.h>
 #include <fcntl.h>
 #include <sanitizer/lsan_interface.h>
 #include <sys/socket.h>
@@ -24,17 +23,6 @@ static struct dray_port *port;
 static int wire[2] = {-1, -1};
 static struct geometry geometry;
 static struct wire_capture capture = {.slots = 64, .slot_size = 128, .snaplen = 80, .queues = 1};
-
-static unsigned open_fds(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	unsigned n = 0;
-
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
-}
 
 /* What a broker may send along: right, or wrong in one way. */
 static int some_fd(uint8_t kind)
@@ -184,7 +172,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	if (size == 0)
 		return 0;
-	before = open_fds();
+	before = test_open_fds();
 	connect_port(data[0]);
 	while (end - at >= 3) {
 		struct dray_pkt p[4];
@@ -203,6 +191,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	drop_generations();
 	(void)dray_events(port, events, 64);
 	CHECK_EQ(test_stats(port).maps, 0);
-	CHECK_EQ(open_fds(), before);
+	CHECK_EQ(test_open_fds(), before);
 	return 0;
 }

@@ -16,9 +16,6 @@ void fake_close(void);
 const char *fake_directory(void);
 int fake_accept(void);
 
-/* Descriptors that this process has open: to find those that leak. */
-unsigned fake_open_fds(void);
-
 void fake_send_raw(int fd, const void *bytes, size_t size);
 
 /* Wait for a message of a type; false when the end hangs up or sends ERROR first. */

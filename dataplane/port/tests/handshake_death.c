@@ -3,7 +3,6 @@
  * An end dies at any moment of its set-up, again and again: the survivor lives, leaks nothing, and
  * works with the next one.
  */
-#include <dirent.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -11,17 +10,6 @@
 #include "test.h"
 
 #define ROUNDS 100
-
-static unsigned open_fds(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	unsigned n = 0;
-
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
-}
 
 static pid_t start_peer(struct broker *broker)
 {
@@ -64,7 +52,7 @@ int main(void)
 {
 	struct broker *broker = broker_fork(NULL);
 	struct dray_port *a = test_open(broker, "a", DRAY_MODE_BUSY, 0);
-	unsigned before = open_fds();
+	unsigned before = test_open_fds();
 	struct dray_pkt p;
 	pid_t pid;
 
@@ -77,7 +65,8 @@ int main(void)
 		stop_peer(pid);
 	}
 	/* An offer that was being answered goes when the broker has noticed. */
-	UNTIL(!test_up(a) && test_stats(a).maps == 0 && open_fds() == before, forget_packets(a));
+	UNTIL(!test_up(a) && test_stats(a).maps == 0 && test_open_fds() == before,
+	      forget_packets(a));
 	pid = start_peer(broker);
 	UNTIL(test_up(a), test_service(a, NULL));
 	test_send(a, 0, 64, 1);

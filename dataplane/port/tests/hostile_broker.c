@@ -274,7 +274,7 @@ static void try_offer(unsigned i)
 	struct session s = {.spoil = spoils[i]};
 	struct dray_event e = {0};
 	struct dray_port *port;
-	unsigned before = fake_open_fds();
+	unsigned before = test_open_fds();
 	pthread_t thread;
 	struct dray_pkt p;
 
@@ -299,7 +299,7 @@ static void try_offer(unsigned i)
 	atomic_store(&s.done, false);
 	CHECK_EQ(dray_close(port), 0);
 	CHECK_EQ(pthread_join(thread, NULL), 0);
-	CHECK_EQ(fake_open_fds(), before);
+	CHECK_EQ(test_open_fds(), before);
 }
 
 /* Messages at the wrong time to an end that is live: it hangs up, and its link goes on. */
@@ -395,7 +395,7 @@ static void try_interruption(unsigned i)
 	struct live_session s = {.interruption = interruptions[i]};
 	struct dray_info info = {.size = sizeof(info)};
 	struct dray_port *port;
-	unsigned before = fake_open_fds();
+	unsigned before = test_open_fds();
 	pthread_t thread;
 
 	CHECK_EQ(pthread_create(&thread, NULL, serve_live, &s), 0);
@@ -409,7 +409,7 @@ static void try_interruption(unsigned i)
 	atomic_store(&s.over, true);
 	CHECK_EQ(pthread_join(thread, NULL), 0);
 	CHECK_EQ(dray_close(port), 0);
-	CHECK_EQ(fake_open_fds(), before);
+	CHECK_EQ(test_open_fds(), before);
 }
 
 /* Messages without end: each call of dray_service takes some and returns. */

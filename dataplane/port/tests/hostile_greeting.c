@@ -210,7 +210,7 @@ static void try_greeting(unsigned i)
 	struct dray_options o = {
 		.size = sizeof(o), .directory = fake_directory(), .timeout_ms = 300};
 	struct dray_port *port = NULL;
-	unsigned before = fake_open_fds();
+	unsigned before = test_open_fds();
 	uint64_t start = clock_ns();
 	pthread_t thread;
 	int ret;
@@ -223,7 +223,7 @@ static void try_greeting(unsigned i)
 	CHECK(port == NULL);
 	CHECK(clock_ns() - start < 10000000000ull);
 	CHECK_EQ(pthread_join(thread, NULL), 0);
-	CHECK_EQ(fake_open_fds(), before);
+	CHECK_EQ(test_open_fds(), before);
 }
 
 int main(void)

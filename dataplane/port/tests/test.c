@@ -2,6 +2,7 @@
 /* Helpers of the tests. */
 #include "test.h"
 
+#include <dirent.h>
 #include <pthread.h>
 
 void test_failed(void)
@@ -139,4 +140,15 @@ void test_release_elsewhere(struct dray_pkt *pkt)
 
 	CHECK_EQ(pthread_create(&thread, NULL, release_one, pkt), 0);
 	CHECK_EQ(pthread_join(thread, NULL), 0);
+}
+
+unsigned test_open_fds(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	unsigned n = 0;
+
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
 }

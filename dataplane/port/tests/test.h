@@ -59,4 +59,7 @@ void test_receive(struct dray_port *port, unsigned queue, uint32_t length, uint3
 /* Release one packet in a new thread, and wait for that thread. */
 void test_release_elsewhere(struct dray_pkt *pkt);
 
+/* How many descriptors this process has open: to find leaks. */
+unsigned test_open_fds(void);
+
 #endif
