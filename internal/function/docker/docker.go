@@ -4,8 +4,8 @@
 // container holds the network namespace, so that ports are plumbed before the
 // function starts and survive its restarts; the function joins it.
 //
-// Nothing runs privileged: no capability, no new privileges, Docker's default
-// seccomp profile, a read-only root with tmpfs for writes. Docker shows the whole
+// Nothing runs privileged: no capability, no new privileges, Drayage's own seccomp
+// profile, a read-only root with tmpfs for writes. Docker shows the whole
 // host in /proc/cpuinfo and /sys, but the cpuset still applies.
 //
 // Instruments run in Drayage's own cgroup of the function, even if systemd places
@@ -204,7 +204,7 @@ func (r *Runtime) Sandbox(s runtime.Spec) (*runtime.SandboxBuild, error) {
 		},
 		{
 			Name:  named("start pause container"),
-			Makes: []step.Resource{r.resource(s)},
+			Makes: []step.Resource{host.DirResource(seccompFile(s)), r.resource(s)},
 			Do:    func(ctx context.Context) error { return r.startPause(ctx, s) },
 		},
 		{

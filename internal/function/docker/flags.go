@@ -3,6 +3,7 @@
 package docker
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -12,8 +13,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/moby/profiles/seccomp"
-	specs "github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
 
 	"github.com/drayage/dray/internal/function/runtime"
@@ -21,8 +20,7 @@ import (
 	"github.com/drayage/dray/internal/spec/cpulist"
 )
 
-// confinement applies to every container of Drayage's, in addition to Docker's
-// default seccomp profile.
+// confinement applies to every container of Drayage's, in addition to seccompFlags.
 var confinement = []string{
 	"--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--read-only",
 	"--restart", "no", "--no-healthcheck", "--ulimit", "core=0",
@@ -134,29 +132,36 @@ func bindMount(b runtime.Bind) ([]string, error) {
 	return []string{"--mount", kind + "source=" + b.Source + ",target=" + b.Target}, nil
 }
 
-// privilegeFlags are what the function's dpdk ports need beyond confinement:
-// nothing, unless it has huge pages or a transport that its chain had to permit.
+// privilegeFlags are the function's privileges: the system calls of its profile,
+// and the capabilities of a transport that its chain had to permit.
 func privilegeFlags(s runtime.Spec) ([]string, error) {
 	var flags []string
 	for _, c := range s.Capabilities() {
 		flags = append(flags, "--cap-add", strings.TrimPrefix(c, "CAP_"))
 	}
-	calls := s.SeccompCalls()
-	if len(calls) == 0 {
-		return flags, nil
-	}
-	profile := seccomp.DefaultProfile()
-	profile.Syscalls = append(profile.Syscalls, &seccomp.Syscall{LinuxSyscall: specs.LinuxSyscall{Names: calls, Action: specs.ActAllow}})
-	text, err := json.Marshal(profile)
+	seccomp, err := seccompFlags(s)
+	return append(flags, seccomp...), err
+}
+
+// seccompFlags replace the daemon's own profile, which depends on its version: that
+// of Docker 20.10 allows io_uring and sockets to the hypervisor.
+func seccompFlags(s runtime.Spec) ([]string, error) {
+	text, err := json.Marshal(s.SeccompProfile())
 	if err != nil {
 		return nil, err
 	}
-	file := filepath.Join(s.Dir, "seccomp.json")
-	if err := os.WriteFile(file, text, 0o600); err != nil {
-		return nil, err
+	file := seccompFile(s)
+	// A client that starts another program of the function may be reading it.
+	if found, err := os.ReadFile(file); err != nil || !bytes.Equal(found, text) {
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			return nil, err
+		}
 	}
-	return append(flags, "--security-opt", "seccomp="+file), nil
+	return []string{"--security-opt", "seccomp=" + file}, nil
 }
+
+// seccompFile is the profile that the docker client reads.
+func seccompFile(s runtime.Spec) string { return filepath.Join(s.Dir, "seccomp.json") }
 
 // limitFlags repeat the limits of the function's cgroup, which holds the
 // container only with Docker's cgroupfs driver. Docker has no hugepages limit.

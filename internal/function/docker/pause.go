@@ -46,6 +46,11 @@ func (r *Runtime) startPause(ctx context.Context, s runtime.Spec) error {
 	if err != nil {
 		return err
 	}
+	seccomp, err := seccompFlags(s)
+	if err != nil {
+		return fmt.Errorf("function %s: %w", s.Function.Name, err)
+	}
+	args = append(args, seccomp...)
 	args = append(args, mount...)
 	args = append(args, labels(s)...)
 	args = append(args, confinement...)

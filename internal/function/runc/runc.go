@@ -3,7 +3,7 @@
 // Package runc runs a function as an OCI container with runc: the default
 // runtime. The function sees its own processes, CPUs and ports, and read-only the
 // host's root or its own root file system. It is root of a user namespace without
-// any capability, under moby's default seccomp profile. The kernel refuses to
+// any capability, under a seccomp profile. The kernel refuses to
 // execute programs with file capabilities there, such as Debian's ping; the
 // sockets that ping needs are allowed.
 //

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/moby/profiles/seccomp"
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
 
@@ -76,11 +75,8 @@ func ociSpec(s runtime.Spec, argv []string, cgroup host.Cgroup) (*specs.Spec, er
 			Resources:     &specs.LinuxResources{Devices: []specs.LinuxDeviceCgroup{{Allow: false, Access: "rwm"}}},
 		},
 	}
-	if spec.Linux.Seccomp, err = seccomp.GetDefaultProfile(spec); err != nil {
+	if spec.Linux.Seccomp, err = s.OCISeccomp(spec); err != nil {
 		return nil, fmt.Errorf("seccomp profile: %w", err)
-	}
-	if calls := s.SeccompCalls(); len(calls) > 0 {
-		spec.Linux.Seccomp.Syscalls = append(spec.Linux.Seccomp.Syscalls, specs.LinuxSyscall{Names: calls, Action: specs.ActAllow})
 	}
 	return spec, nil
 }

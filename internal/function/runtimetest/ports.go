@@ -26,8 +26,14 @@ func withNativePort(fn chain.Function) chain.Function {
 // client whose port it is.
 func serve(f *Function) (path string) {
 	f.T.Helper()
+	return listen(f, func(conn *net.UnixConn) { fmt.Fprint(conn, "port of "+f.Spec.Function.Name) })
+}
+
+// listen listens on the function's port, and answers each client.
+func listen(f *Function, answer func(*net.UnixConn)) (path string) {
+	f.T.Helper()
 	path = filepath.Join(f.Sandbox.Ports, "f1u")
-	l, err := net.Listen("unixpacket", path)
+	l, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: path, Net: "unixpacket"})
 	if err != nil {
 		f.T.Fatal(err)
 	}
@@ -40,11 +46,11 @@ func serve(f *Function) (path string) {
 	}
 	go func() {
 		for {
-			conn, err := l.Accept()
+			conn, err := l.AcceptUnix()
 			if err != nil {
 				return
 			}
-			fmt.Fprint(conn, "port of "+f.Spec.Function.Name)
+			answer(conn)
 			conn.Close()
 		}
 	}()

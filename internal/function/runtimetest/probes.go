@@ -62,6 +62,10 @@ var probes = []probe{
 		my $n = "dray_no_such_module\0"; syscall(` + sys(unix.SYS_DELETE_MODULE) + `, $n, 0); $!{ENOENT} ? yes : settle(0)`)},
 	{name: "open raw sockets", inFunction: true, script: static(`socket(my $s, AF_INET, SOCK_RAW, 1) ? yes : refused`)},
 	{name: "open packet sockets", inFunction: true, script: static(`socket(my $s, 17, SOCK_RAW, 0) ? yes : refused`)},
+	{name: "open a socket to the hypervisor", script: static(`settle(syscall(` + sys(unix.SYS_SOCKET) + `, 40, 1, 0) >= 0)`)},
+	{name: "open a socket to the hypervisor, by a bit that the kernel ignores", script: static(`
+		settle(syscall(` + sys(unix.SYS_SOCKET) + `, 40 + (1 << 32), 1, 0) >= 0)`)},
+	{name: "use io_uring", script: static(`my $p = "\0" x 120; settle(syscall(` + sys(unix.SYS_IO_URING_SETUP) + `, 1, $p) >= 0)`)},
 	{name: "change its interface", inFunction: true, script: static(`
 		socket my $s, AF_INET, SOCK_DGRAM, 0 or refused; my $r = pack "a16s x22", "f1u", 0; ioctl($s, 0x8914, $r) ? yes : refused`)},
 	{name: "set the host name", script: static(`

@@ -65,6 +65,7 @@ func Security(t *testing.T, c Config, unprotected runtime.Runtime, except ...str
 	}
 	t.Run("reach-only-its-own-ports", func(t *testing.T) { testOwnPorts(t, c) })
 	t.Run("reach-only-its-own-links", func(t *testing.T) { testOwnLinks(t, c) })
+	t.Run("give-no-ring-to-a-packet-socket", func(t *testing.T) { testRings(t, c) })
 	t.Run("exceed-no-huge-pages", func(t *testing.T) { testHugePageProbe(t, c) })
 }
 
@@ -133,7 +134,7 @@ func newTarget(t *testing.T, c Config) target {
 const perlPrologue = `use Socket; use Errno;
 sub yes { print "yes\n"; exit }
 sub refused { print "no: ", (shift // $!), "\n"; exit }
-sub settle { shift and yes; $!{ENOSYS} ? print("unsupported: $!\n") : print("no: $!\n"); exit }
+sub settle { shift and yes; $!{ENOSYS} || $!{EAFNOSUPPORT} ? print("unsupported: $!\n") : print("no: $!\n"); exit }
 `
 
 // probe is one thing that a function must not be able to do.
