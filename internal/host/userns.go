@@ -3,12 +3,14 @@
 package host
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -22,7 +24,8 @@ type UserMapping struct {
 }
 
 // CreateUserNetns makes a user namespace with those mappings and a network
-// namespace owned by it, pins both, and brings the loopback up. Ids inside are
+// namespace owned by it, limits what they take of the host's root, pins both, and
+// brings the loopback up. Ids inside are
 // consecutive; of the groups only the first is mapped.
 //
 // Both are pinned before any container exists: ports are plumbed first and survive
@@ -72,14 +75,32 @@ func ProbeUserNetns(m UserMapping) error {
 	})
 }
 
+// holderScript sets the limits of the user namespace that it runs in: only a process
+// in it can, and only with CAP_SYS_RESOURCE there. Functions never have that. It
+// ends when its standard input closes.
+const holderScript = `set -e
+while [ $# -gt 0 ]; do echo "$2" >"$1"; shift 2; done
+echo ready
+exec cat`
+
 // holdUserNetns starts a process that holds new namespaces until release is called.
 // It ends when its standard input closes, so at the latest with us.
 func holdUserNetns(mappings ...UserMapping) (pid int, release func(), err error) {
-	holder := exec.Command("cat")
+	limits, err := usersShare()
+	if err != nil {
+		return 0, nil, fmt.Errorf("limits of user namespaces: %w", err)
+	}
+	holder := exec.Command("sh", append([]string{"-c", holderScript, "sh"}, limits...)...)
 	stdin, err := holder.StdinPipe()
 	if err != nil {
 		return 0, nil, err
 	}
+	stdout, err := holder.StdoutPipe()
+	if err != nil {
+		return 0, nil, err
+	}
+	var errs strings.Builder
+	holder.Stderr = &errs
 	var ids []syscall.SysProcIDMap
 	inside := 0
 	for _, m := range mappings {
@@ -91,11 +112,28 @@ func holdUserNetns(mappings ...UserMapping) (pid int, release func(), err error)
 		UidMappings:                ids,
 		GidMappings:                ids[:1],
 		GidMappingsEnableSetgroups: true,
+		Credential:                 &syscall.Credential{}, // root of the namespace: other users lose their capabilities at exec
 	}
-	err = holder.Start()
+	if err := startHolder(holder); err != nil {
+		return 0, nil, err
+	}
+	release = func() {
+		stdin.Close()
+		_ = holder.Wait()
+	}
+	if line, err := bufio.NewReader(stdout).ReadString('\n'); err != nil {
+		release()
+		return 0, nil, fmt.Errorf("limit what a user namespace takes of the host's root: %q, %w: %s", line, err, strings.TrimSpace(errs.String()))
+	}
+	return holder.Process.Pid, release, nil
+}
+
+// startHolder starts the process, or says why this host allows no user namespace.
+func startHolder(holder *exec.Cmd) error {
+	err := holder.Start()
 	for _, refusal := range []error{unix.EPERM, unix.ENOSPC, unix.EINVAL, unix.EUSERS} {
 		if errors.Is(err, refusal) {
-			return 0, nil, &Unsupported{
+			return &Unsupported{
 				What: "user namespace",
 				Why:  "cannot create a user namespace: " + err.Error(),
 				Fix:  "run as root, outside any chroot, and: sysctl -w user.max_user_namespaces=10000", Cause: err,
@@ -103,12 +141,9 @@ func holdUserNetns(mappings ...UserMapping) (pid int, release func(), err error)
 		}
 	}
 	if err != nil {
-		return 0, nil, fmt.Errorf("create user and network namespace: %w", err)
+		return fmt.Errorf("create user and network namespace: %w", err)
 	}
-	return holder.Process.Pid, func() {
-		stdin.Close()
-		_ = holder.Wait()
-	}, nil
+	return nil
 }
 
 // CheckReachable checks that an ordinary host user can reach dir; who names that user

@@ -91,6 +91,13 @@ func (r *Runtime) functionFlags(ctx context.Context, s runtime.Spec, name string
 		"--ulimit", fmt.Sprintf("nofile=%d:%d", min(1024, files), files),
 		"--shm-size", strconv.FormatUint(size, 10),
 	}
+	shares, err := host.UserRlimits()
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range shares {
+		flags = append(flags, "--ulimit", fmt.Sprintf("%s=%d:%d", l.Name, l.Most, l.Most))
+	}
 	for _, scratch := range [][2]string{{"/run", s.RunMode()}, {"/tmp", "1777"}, {"/var/tmp", "1777"}} {
 		flags = append(flags, "--tmpfs", fmt.Sprintf("%s:rw,nosuid,nodev,exec,mode=%s,size=%d", scratch[0], scratch[1], size))
 	}

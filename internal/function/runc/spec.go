@@ -88,6 +88,17 @@ func ociProcess(s runtime.Spec, argv []string) (*specs.Process, error) {
 		return nil, fmt.Errorf("read the limit of open files: %w", err)
 	}
 	files := min(own.Max, maxFiles)
+	rlimits := []specs.POSIXRlimit{
+		{Type: "RLIMIT_CORE", Hard: 0, Soft: 0},
+		{Type: "RLIMIT_NOFILE", Hard: files, Soft: min(1024, files)},
+	}
+	shares, err := host.UserRlimits()
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range shares {
+		rlimits = append(rlimits, specs.POSIXRlimit{Type: "RLIMIT_" + strings.ToUpper(l.Name), Hard: l.Most, Soft: l.Most})
+	}
 	var user specs.User
 	if s.OpensSockets() {
 		user.Umask = new(uint32)
@@ -99,10 +110,7 @@ func ociProcess(s runtime.Spec, argv []string) (*specs.Process, error) {
 		Cwd:             "/",
 		Capabilities:    &specs.LinuxCapabilities{},
 		NoNewPrivileges: true,
-		Rlimits: []specs.POSIXRlimit{
-			{Type: "RLIMIT_CORE", Hard: 0, Soft: 0},
-			{Type: "RLIMIT_NOFILE", Hard: files, Soft: min(1024, files)},
-		},
+		Rlimits:         rlimits,
 	}, nil
 }
 
