@@ -188,3 +188,12 @@ func TestTopologyOfManyShapes(t *testing.T) {
 		t.Error("the drawing lacks a function, or holds no numbers")
 	}
 }
+
+// A chain may join host interfaces only.
+func TestTopologyWithoutFunctions(t *testing.T) {
+	d := &Data{Plan: plan.Plan{Links: []plan.Link{{Name: "up", Ends: []plan.End{{Uplink: "eth0"}, {Uplink: "eth1"}}}}}}
+	topo := d.topologyOf(nil)
+	if svg := string(topo.wide() + topo.narrow()); !strings.Contains(svg, "link up") || strings.Contains(svg, "NaN") {
+		t.Errorf("the drawing is %s", svg)
+	}
+}

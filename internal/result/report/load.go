@@ -45,6 +45,9 @@ func Load(dir string) (*Data, error) {
 	if err := readJSON(dir, PlanFile, &d.Plan); err != nil {
 		return nil, err
 	}
+	if err := checkEnds(&d.Plan); err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, PlanFile), err)
+	}
 	var inv inventory.Inventory
 	switch err := readJSON(dir, InventoryFile, &inv); {
 	case err == nil:
@@ -64,6 +67,21 @@ func Load(dir string) (*Data, error) {
 		d.Verdicts = append(d.Verdicts, verdict.Judge(verdict.FromPlan(l), d.Trials)...)
 	}
 	return d, nil
+}
+
+// checkEnds is an error if a plan without functions has a link with an end at one.
+func checkEnds(p *plan.Plan) error {
+	if len(p.Functions) > 0 {
+		return nil
+	}
+	for _, l := range p.Links {
+		for _, e := range l.Ends {
+			if e.Uplink == "" {
+				return fmt.Errorf("link %s has an end at function %q, and the plan has no functions", l.Name, e.Function)
+			}
+		}
+	}
+	return nil
 }
 
 // LoadRun reads run.json.

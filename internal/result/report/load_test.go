@@ -64,10 +64,12 @@ func TestLoadRefuses(t *testing.T) {
 		spoil func(t *testing.T, dir string)
 		want  string
 	}{
-		"no run.json":   {func(t *testing.T, dir string) { os.Remove(filepath.Join(dir, RunFile)) }, "run.json"},
-		"run no JSON":   {file(RunFile, "hello"), "run.json: invalid character"},
-		"newer schema":  {file(RunFile, `{"schema":99}`), "run.json: schema 99"},
-		"plan no JSON":  {file(PlanFile, `{"links":7}`), "plan.json"},
+		"no run.json":  {func(t *testing.T, dir string) { os.Remove(filepath.Join(dir, RunFile)) }, "run.json"},
+		"run no JSON":  {file(RunFile, "hello"), "run.json: invalid character"},
+		"newer schema": {file(RunFile, `{"schema":99}`), "run.json: schema 99"},
+		"plan no JSON": {file(PlanFile, `{"links":7}`), "plan.json"},
+		"links without functions": {file(PlanFile, `{"links":[{"name":"f1u","ends":[{"function":"cu","port":"x"},{"function":"du","port":"y"}]}]}`),
+			"plan.json: link f1u has an end at function \"cu\""},
 		"bad inventory": {file(InventoryFile, `[]`), "inventory.json"},
 		"no records":    {func(t *testing.T, dir string) { os.Remove(filepath.Join(dir, RecordsFile)) }, "records.jsonl"},
 		"garbage line":  {record(func(s string) string { return "garbage\n" + s }), "line 1"},

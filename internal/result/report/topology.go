@@ -5,6 +5,7 @@ package report
 import (
 	"fmt"
 	"html/template"
+	"slices"
 	"strings"
 
 	"github.com/drayage/dray/internal/plan"
@@ -45,6 +46,8 @@ func (d *Data) topologyOf(hrefs map[string]string) topology {
 	for i := range d.Plan.Links {
 		b.visitLink(&d.Plan.Links[i], 1) // links between host interfaces only
 	}
+	// Without functions the first layer is empty.
+	b.layers = slices.DeleteFunc(b.layers, func(layer []*node) bool { return len(layer) == 0 })
 	return b.topology
 }
 
