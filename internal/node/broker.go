@@ -23,6 +23,9 @@ const (
 	brokerFolder = "broker"         // its state directory, in the chain's
 	fileBroker   = "broker.json"    // which process it is
 	brokerStart  = 30 * time.Second // how long it may take to answer
+	// brokerBackoff bounds the pause before it is started again: without it, no function
+	// of the chain can open a port or recover.
+	brokerBackoff = time.Second
 	// brokerEnv marks the broker's environment: a program without the sub-command
 	// must not start itself endlessly.
 	brokerEnv = "DRAY_DAEMON"
@@ -179,12 +182,12 @@ func (l *Live) restartBroker(ctx context.Context) {
 			if host.Sleep(ctx, backoff) != nil {
 				return
 			}
-			backoff = min(2*backoff, longestBackoff)
+			backoff = min(2*backoff, brokerBackoff)
 		}
 		if host.Sleep(ctx, backoff) != nil {
 			return
 		}
-		backoff = min(2*backoff, longestBackoff)
+		backoff = min(2*backoff, brokerBackoff)
 	}
 }
 

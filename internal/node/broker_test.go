@@ -331,3 +331,28 @@ func TestALinkWithAnInterfaceDoesNotMove(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestABrokerThatIsKilledOftenIsSoonBack: functions open no port without a broker.
+func TestABrokerThatIsKilledOftenIsSoonBack(t *testing.T) {
+	n, c, p := nativePair(t)
+	l, err := n.Create(context.Background(), "run", c, []byte(pairYAML), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := runningBroker(t, l, nil)
+	const kills = 8 // pauses that double would have come to 6.4 s
+	var longest time.Duration
+	for range kills {
+		killed := time.Now()
+		b.Process.Signal(syscall.SIGKILL)
+		b = runningBroker(t, l, b)
+		longest = max(longest, time.Since(killed))
+	}
+	t.Logf("after %d kills the longest time without a broker is %v", kills, longest)
+	if longest > 5*time.Second {
+		t.Errorf("%v without a broker", longest)
+	}
+	if err := l.Remove(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+}
