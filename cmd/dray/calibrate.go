@@ -120,7 +120,7 @@ func (a *app) printCalibration(measured []inventory.Calibration) error {
 // plan` shows it with the plan.
 func (a *app) warnOfCalibration(inv *inventory.Inventory) {
 	if inv.CalibrationFault != "" {
-		fmt.Fprintln(a.err, "dray: warning: the calibration of this host is not used:", inv.CalibrationFault)
+		a.warn(fmt.Errorf("the calibration of this host is not used: %s", inv.CalibrationFault))
 	}
 }
 

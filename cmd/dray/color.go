@@ -9,6 +9,8 @@ import (
 	"os"
 	"regexp"
 	"strings"
+
+	"github.com/drayage/dray/internal/spec/layout"
 )
 
 // When to colour verdicts and statuses: the values of --color.
@@ -77,7 +79,7 @@ func (a *app) printText(write func(w io.Writer, width int) error) error {
 	if err := write(&b, a.width()); err != nil {
 		return err
 	}
-	text := b.String()
+	text := layout.PlainLines(b.String())
 	if a.color.on(a.out) {
 		text = paint(text)
 	}

@@ -68,8 +68,10 @@ func (a *app) exec(ctx context.Context, live *node.Live, function string, argv [
 func (a *app) logsCommand() *cobra.Command {
 	var follow bool
 	cmd := &cobra.Command{
-		Use:     "logs CHAIN FUNCTION",
-		Short:   "Print a function's standard output and standard error",
+		Use:   "logs CHAIN FUNCTION",
+		Short: "Print a function's standard output and standard error",
+		Long: "Print a function's standard output and standard error. On a terminal, control characters become ?;\n" +
+			"in a pipe nothing is changed.",
 		Example: "  dray logs f1-split du --follow",
 		Args:    args(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, argv []string) error {
@@ -80,16 +82,16 @@ func (a *app) logsCommand() *cobra.Command {
 			if live.Chain.Function(argv[1]) == nil {
 				return fmt.Errorf("chain %s has no function %q", argv[0], argv[1])
 			}
-			return a.printLog(cmd.Context(), live, argv[1], follow)
+			return a.printLog(cmd.Context(), live.LogFile(argv[1]), follow)
 		},
 	}
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "keep printing new output, until interrupted")
 	return cmd
 }
 
-// printLog copies a function's log; with follow, later lines as well.
-func (a *app) printLog(ctx context.Context, live *node.Live, function string, follow bool) error {
-	f, err := os.Open(live.LogFile(function))
+// printLog copies a log; with follow, later lines as well.
+func (a *app) printLog(ctx context.Context, path string, follow bool) error {
+	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) && !follow {
 		return nil // nothing is written yet
 	}
@@ -97,27 +99,28 @@ func (a *app) printLog(ctx context.Context, live *node.Live, function string, fo
 		if host.Sleep(ctx, logPoll) != nil {
 			return nil
 		}
-		f, err = os.Open(live.LogFile(function))
+		f, err = os.Open(path)
 	}
 	if err != nil {
 		return err
 	}
 	defer func() { f.Close() }()
+	out := copier(a.out)
 	for {
-		if _, err := io.Copy(a.out, f); err != nil {
+		if _, err := io.Copy(out, f); err != nil {
 			return err
 		}
 		if !follow || host.Sleep(ctx, logPoll) != nil {
 			return nil
 		}
-		next, err := rotated(f, live.LogFile(function))
+		next, err := rotated(f, path)
 		if err != nil {
 			return err
 		}
 		if next == nil {
 			continue
 		}
-		if _, err := io.Copy(a.out, f); err != nil { // lines before the rotation
+		if _, err := io.Copy(out, f); err != nil { // lines before the rotation
 			return errors.Join(err, next.Close())
 		}
 		f.Close()

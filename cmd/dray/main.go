@@ -15,6 +15,7 @@ import (
 	"syscall"
 
 	"github.com/drayage/dray/internal/measure/runner"
+	"github.com/drayage/dray/internal/spec/layout"
 )
 
 func main() {
@@ -116,7 +117,7 @@ func exitCode(err error, errOut io.Writer) int {
 	switch {
 	case err == nil || silent(err):
 	default:
-		fmt.Fprintln(errOut, "dray:", err)
+		fmt.Fprintln(errOut, "dray:", layout.PlainLines(err.Error()))
 	}
 	return code
 }

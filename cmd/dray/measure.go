@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"time"
 
@@ -75,7 +74,7 @@ func (a *app) newRun(j chainrun.Job, opts measureOptions) (*chainrun.Run, error)
 // attend reports what a run does.
 func (a *app) attend(r *chainrun.Run) {
 	r.Say = func(text string) { a.progress("%s", text) }
-	r.Warn = func(err error) { fmt.Fprintln(a.err, "dray: warning:", err) }
+	r.Warn = a.warn
 	r.Progress = a.progressOf
 }
 

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"golang.org/x/term"
+
+	"github.com/drayage/dray/internal/spec/layout"
 )
 
 // progress reports the current action on standard error. On a terminal, a line that
@@ -17,7 +19,7 @@ func (a *app) progress(format string, args ...any) {
 	if a.quiet {
 		return
 	}
-	line := fmt.Sprintf(format, args...)
+	line := layout.PlainLines(fmt.Sprintf(format, args...))
 	width, isTerminal := terminalWidth(a.err)
 	transient := strings.HasPrefix(line, " ")
 	switch {
@@ -30,6 +32,11 @@ func (a *app) progress(format string, args ...any) {
 	default:
 		fmt.Fprintf(a.err, "\r\x1b[K%s\n", line)
 	}
+}
+
+// warn reports an error after which the command continues.
+func (a *app) warn(err error) {
+	fmt.Fprintln(a.err, "dray: warning:", layout.PlainLines(err.Error()))
 }
 
 // endProgress clears a replaceable line that progress left.

@@ -6,7 +6,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/drayage/dray/internal/spec/layout"
 )
@@ -154,13 +153,5 @@ func orNone(s string) string {
 	return s
 }
 
-// Plain makes text from a file harmless on a terminal: control characters,
-// which could move the cursor or hide text, become "?".
-func Plain(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) {
-			return '?'
-		}
-		return r
-	}, s)
-}
+// Plain makes text from a file harmless on a terminal.
+func Plain(s string) string { return layout.Plain(s, "") }
