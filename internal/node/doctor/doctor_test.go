@@ -64,6 +64,9 @@ func TestInspect(t *testing.T) {
 	if len(inv.Transports) != 2 || inv.Transports[0].Name != "veth" || inv.Transports[1].Item != inventory.Item(ovs) || inv.Transports[0].Caps.Rank != 7 {
 		t.Errorf("transports %+v", inv.Transports)
 	}
+	if len(inv.Protections) != 2 || inv.Protections[0].Name != "bells" {
+		t.Errorf("protections %+v", inv.Protections)
+	}
 	if len(inv.Runtimes) != 1 || inv.Runtimes[0].Version != "1.1.5" || len(inv.Instruments) != 1 || inv.Instruments[0].Name != "ping" {
 		t.Errorf("runtimes %+v, instruments %+v", inv.Runtimes, inv.Instruments)
 	}
@@ -95,6 +98,7 @@ func known() *inventory.Inventory {
 		},
 		Transports:  []inventory.Transport{{Item: inventory.Item(veth)}, {Item: inventory.Item(ovs)}},
 		Runtimes:    []inventory.Item{inventory.Item(runc)},
+		Protections: protections(true),
 		Qdiscs:      []inventory.Item{{Name: "tbf", Status: inventory.OK}, {Name: "hfsc", Status: inventory.Missing, Reason: "first line\nsecond\tline"}},
 		Instruments: []inventory.Item{inventory.Item(ping)},
 		Interfaces:  []inventory.Interface{{Name: "eth0", Kind: "device", MTU: 1500, Up: true}, {Name: "eth1", Kind: "device", MTU: 9000}},
@@ -210,7 +214,7 @@ func TestText(t *testing.T) {
 	busy.Host.Load1, busy.Host.Virtual, busy.Host.Realtime = 3, "KVM", true
 	busy.Host.HugePages, busy.Interfaces, busy.Host.NUMANodes = nil, nil, 2
 	busy.Transports[0].Status = inventory.NeverRun
-	busy.Calibration = sample()
+	busy.Calibration, busy.Protections = sample(), protections(false)
 	for name, inv := range map[string]*inventory.Inventory{"fine": known(), "busy": busy} {
 		var b bytes.Buffer
 		if err := Text(&b, inv, 0); err != nil {

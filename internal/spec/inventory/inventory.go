@@ -43,8 +43,9 @@ type Inventory struct {
 	Runtimes    []Item        `json:"runtimes"`
 	Qdiscs      []Item        `json:"qdiscs"`
 	Instruments []Item        `json:"instruments"`
-	DPDK        []Item        `json:"dpdk,omitempty"` // requirements of functions with dpdk ports
-	Interfaces  []Interface   `json:"interfaces"`     // candidates for uplinks
+	DPDK        []Item        `json:"dpdk,omitempty"`        // requirements of functions with dpdk ports
+	Protections []Item        `json:"protections,omitempty"` // how this kernel protects functions from each other
+	Interfaces  []Interface   `json:"interfaces"`            // candidates for uplinks
 	Calibration []Calibration `json:"calibration,omitempty"`
 	// CalibrationFault says why the stored calibration cannot be used, and what to do.
 	CalibrationFault string `json:"calibration_fault,omitempty"`
