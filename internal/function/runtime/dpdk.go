@@ -79,9 +79,13 @@ func (s Spec) driver() (string, error) {
 // linksStep makes the directories of the dpdk ports. Only the function's own
 // user, whose uid user returns, can enter them.
 func (s Spec) linksStep(sandbox *Sandbox, user func(context.Context) (int, error)) step.Step {
+	makes := []step.Resource{host.DirResource(s.linksDir()), host.DirResource(s.runtimeDir()), host.DirResource(filepath.Dir(s.driverFile()))}
+	for _, p := range s.dpdkPorts() {
+		makes = append(makes, host.MountResource(s.LinkDir(p)))
+	}
 	return step.Step{
 		Name:  s.Function.Name + ": create the directories of dpdk ports",
-		Makes: []step.Resource{host.DirResource(s.linksDir()), host.DirResource(s.runtimeDir()), host.DirResource(filepath.Dir(s.driverFile()))},
+		Makes: makes,
 		Do: func(ctx context.Context) error {
 			uid, err := user(ctx)
 			if err != nil {
@@ -96,14 +100,11 @@ func (s Spec) linksStep(sandbox *Sandbox, user func(context.Context) (int, error
 			if err := os.Chmod(s.linksDir(), 0o711); err != nil { // whatever the umask
 				return err
 			}
-			for _, p := range s.Function.Ports {
-				if p.Face != chain.FaceDPDK {
-					continue
-				}
-				if err := os.Mkdir(s.LinkDir(p.Name), 0o700); err != nil {
+			for _, p := range s.dpdkPorts() {
+				if err := os.Mkdir(s.LinkDir(p), 0o700); err != nil {
 					return err
 				}
-				if err := os.Chown(s.LinkDir(p.Name), uid, -1); err != nil {
+				if err := host.MountScratch(s.LinkDir(p), uid); err != nil {
 					return err
 				}
 			}
@@ -111,6 +112,17 @@ func (s Spec) linksStep(sandbox *Sandbox, user func(context.Context) (int, error
 			return nil
 		},
 	}
+}
+
+// dpdkPorts names the ports that have such a directory.
+func (s Spec) dpdkPorts() []string {
+	var names []string
+	for _, p := range s.Function.Ports {
+		if p.Face == chain.FaceDPDK {
+			names = append(names, p.Name)
+		}
+	}
+	return names
 }
 
 // ClearLinks removes an ended instance's sockets from the function's own

@@ -3,6 +3,7 @@
 package runtimetest
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/drayage/dray/internal/function/runtime"
+	"github.com/drayage/dray/internal/host/step"
 	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/dpdk"
 	"github.com/drayage/dray/test/testenv"
@@ -76,6 +78,37 @@ func testDpdk(t *testing.T, c Config) {
 	if got, code := f.Output("echo", dpdk.Argument); code != 0 || !strings.Contains(got, "--no-huge --no-shconf -m 192 --single-file-segments") {
 		t.Errorf("memory of 256Mi gives %q, status %d", got, code)
 	}
+}
+
+// testSmallLinks fills the directory of a port, with bytes and with files: it holds
+// next to nothing, and goes with the function.
+func testSmallLinks(t *testing.T, c Config) {
+	f := Up(t, c.Runtime, withDpdkPort(c.function(t)))
+	link(f)
+	const fill = `my $d = $ARGV[0]; my ($bytes, $files) = (0, 0); $_ = "x" x 65536;
+		open my $f, ">", "$d/big" or die; while ($bytes < 32 << 20) { my $n = syswrite $f, $_ or last; $bytes += $n } unlink "$d/big";
+		while ($files < 5000) { open my $f, ">", "$d/file$files" or last; $files++ } print "$bytes $files\n"`
+	out, code := f.Output("perl", "-e", fill, linkDir(f))
+	var bytes, files int
+	if _, err := fmt.Sscan(out, &bytes, &files); err != nil || code != 0 {
+		t.Fatalf("%q, status %d: %v", out, code, err)
+	}
+	if bytes > 1<<20 || files > 100 || files == 0 {
+		t.Errorf("a function can keep %d bytes, and %d files, in the directory of its port", bytes, files)
+	}
+	f.Remove()
+	f.NothingLeft()
+	failed := New(t, c.Runtime, withDpdkPort(c.function(t)))
+	err := failed.Up(func(s step.Step, p step.Phase) error {
+		if p == step.After && strings.Contains(s.Name, "directories of dpdk ports") {
+			return errInjected
+		}
+		return nil
+	})
+	if !errors.Is(err, errInjected) {
+		t.Errorf("error %v", err)
+	}
+	failed.NothingLeft()
 }
 
 // testOwnLinks shows that a function reaches its own port's directory, no

@@ -74,7 +74,8 @@ func Run(t *testing.T, c Config) {
 		tests = append(tests, commandTests...)
 		tests = append(tests, limitTests...)
 		if !c.Machine {
-			tests = append(tests, namedTest{"DPDK applications are told of their devices", testDpdk})
+			tests = append(tests, namedTest{"DPDK applications are told of their devices", testDpdk},
+				namedTest{"directories of dpdk ports are small", testSmallLinks})
 		}
 	}
 	for _, name := range c.Only {
