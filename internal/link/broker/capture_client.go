@@ -78,8 +78,8 @@ func (k *Capture) receive() error {
 			return err
 		}
 		line = append(line, buffer[:n]...)
-		if fd := rightOf(rights[:rn]); fd >= 0 {
-			memfd = fd
+		for _, fd := range rightsOf(rights[:rn]) {
+			memfd = fd // the buffer has room for one
 		}
 	}
 	if memfd >= 0 {

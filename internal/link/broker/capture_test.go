@@ -107,14 +107,10 @@ func (o *onlooker) hear() (wire.Message, int) {
 	buffer, rights := make([]byte, wire.MaxMessage), make([]byte, unix.CmsgSpace(4))
 	n, rn, _, _, err := unix.Recvmsg(o.fd, buffer, rights, unix.MSG_CMSG_CLOEXEC)
 	testenv.Must(o.t, err)
-	fd := rightOf(rights[:rn])
-	fds := 0
-	if fd >= 0 {
-		fds = 1
-	}
-	m, err := wire.Parse(buffer[:n], fds, wire.FromBroker)
+	fds := rightsOf(rights[:rn])
+	m, err := wire.Parse(buffer[:n], len(fds), wire.FromBroker)
 	testenv.Must(o.t, err)
-	return m, fd
+	return m, append(fds, -1)[0]
 }
 
 // started is the result of a capture request.

@@ -24,18 +24,19 @@ const (
 
 // end is one port: its socket, and the connection that has it open.
 type end struct {
-	link     *link
-	side     int
-	listener *source
-	socket   place // address of the listener
-	muted    bool
-	again    time.Time // when a muted port listens again, if there is room
-	pending  []*conn
-	conn     *conn        // has sent HELLO
-	accepts  bucket       // of connections
-	held     atomic.Int32 // telemetry memfds still in use anywhere
-	refused  uint64
-	capture  *capturing // running, or waiting for an end; nil: no capture
+	link      *link
+	side      int
+	listener  *source
+	socket    place // address of the listener
+	muted     bool
+	again     time.Time // when a muted port listens again, if there is room
+	pending   []*conn
+	conn      *conn        // has sent HELLO
+	accepts   bucket       // of connections
+	held      atomic.Int32 // telemetry memfds still in use anywhere
+	discarder discarder
+	refused   uint64
+	capture   *capturing // running, or waiting for an end; nil: no capture
 }
 
 // conn is one connection.
@@ -93,6 +94,10 @@ func (e *end) peer() *end {
 func (e *end) accept() {
 	for range acceptsPerStep {
 		now := time.Now()
+		if e.discarder.full() {
+			e.mute(now.Add(acceptPause))
+			return
+		}
 		if len(e.pending) >= maxPending || !e.accepts.take(now) {
 			e.mute(e.accepts.next(now))
 			return
@@ -109,8 +114,7 @@ func (e *end) accept() {
 		if e.taken() {
 			e.refused++
 			_ = send(fd, errorMessage(unix.EBUSY, wire.TypeHello, "the port is open"))
-			discardUnread(fd)
-			_ = unix.Close(fd)
+			e.discarder.hangUp(fd)
 			continue
 		}
 		e.greet(fd)
@@ -140,7 +144,7 @@ func (e *end) greet(fd int) {
 	c := &conn{telemetry: -1, deadline: time.Now().Add(helloTimeout), messages: bucket{burst: 64, every: 10 * time.Millisecond}}
 	s, err := e.link.poller.add(fd, false, func() { e.read(c) })
 	if err != nil {
-		_ = unix.Close(fd)
+		e.discarder.hangUp(fd)
 		e.link.log.print("port %s: %v", e.spec().Port, err)
 		return
 	}
@@ -204,7 +208,7 @@ func (e *end) dropPending(c *conn) {
 		e.link.log.print("port %s: %s", e.spec().Port, c.reason)
 	}
 	e.pending = slices.DeleteFunc(e.pending, func(p *conn) bool { return p == c })
-	c.close(e.link.poller)
+	e.drop(c)
 }
 
 // read takes the pending messages of a connection.
@@ -213,7 +217,11 @@ func (e *end) read(c *conn) {
 		if c.failed {
 			return
 		}
-		m, fd, err := receive(c.source.fd, c.hello == nil, &e.link.discarder)
+		if e.discarder.full() {
+			c.fail("descriptors that it sent cannot be closed")
+			return
+		}
+		m, fd, err := receive(c.source.fd, c.hello == nil, &e.discarder)
 		var errno unix.Errno
 		switch {
 		case errors.Is(err, unix.EAGAIN):
@@ -230,9 +238,6 @@ func (e *end) read(c *conn) {
 		default:
 			e.hear(c, m, fd)
 			continue
-		}
-		if fd >= 0 {
-			e.link.discarder.discard(fd)
 		}
 		return
 	}
@@ -272,7 +277,7 @@ func (e *end) hear(c *conn, m wire.Message, fd int) {
 		}
 	}
 	if fd >= 0 {
-		e.link.discarder.discard(fd)
+		e.discarder.discard(fd)
 	}
 	e.refuse(c, unix.EPROTO, m.Type, "not now")
 }
@@ -319,9 +324,10 @@ func (c *conn) why() string {
 	return "it closed the connection"
 }
 
-func (c *conn) close(p *poller) {
-	p.close(c.source)
-	p.close(c.process)
+// drop ends a connection and closes what it holds.
+func (e *end) drop(c *conn) {
+	e.discarder.hangUp(e.link.poller.release(c.source))
+	e.link.poller.close(c.process)
 	c.presented.close()
 	if c.telemetry >= 0 {
 		_ = unix.Close(c.telemetry)
@@ -332,11 +338,11 @@ func (c *conn) close(p *poller) {
 func (e *end) close() {
 	for _, c := range append(e.pending, e.conn) {
 		if c != nil {
-			c.close(e.link.poller)
+			e.drop(c)
 		}
 	}
 	e.pending, e.conn = nil, nil
-	e.link.poller.close(e.listener)
+	e.discarder.discard(e.link.poller.release(e.listener)) // with the connections that wait there
 	if err := e.socket.unlink(); err != nil {
 		e.link.log.print("port %s: %v", e.spec().Port, err)
 	}

@@ -44,10 +44,8 @@ func (l *link) awaitRelease(now time.Time) {
 }
 
 // count counts a generation's memory until nobody uses it.
-func (l *link) count(m *memory) {
-	if err := l.broker.ledger.add(m.fd, &l.held, l.poller.poke); err != nil {
-		l.log.print("%v", err)
-	}
+func (l *link) count(m *memory) error {
+	return l.broker.ledger.add(m.fd, &l.held, l.poller.poke)
 }
 
 // advance offers the next generation, unless generations come too fast.
@@ -97,7 +95,10 @@ func (l *link) offerShm() error {
 	if err != nil {
 		return err
 	}
-	l.count(m)
+	if err := l.count(m); err != nil {
+		m.close()
+		return err
+	}
 	generation, err := l.nextGeneration()
 	if err != nil {
 		m.close()
@@ -146,6 +147,8 @@ func bells(memory, queues int) (fds [2][]int, err error) {
 			closeAll(fds[1][1:])
 			return fds, fmt.Errorf("bells: %w", err)
 		}
+		// The ends turn this down themselves on kernels that do not have it.
+		_, _ = refuseRights(pair[0]), refuseRights(pair[1])
 		fds[0], fds[1] = append(fds[0], pair[0]), append(fds[1], pair[1])
 	}
 	return fds, nil

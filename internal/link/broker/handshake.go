@@ -19,9 +19,10 @@ const maxPresented = 1 << 31
 
 // onHello gives the port to a connection; fd is the presented memory, or -1.
 func (e *end) onHello(c *conn, generation uint32, hello *wire.Hello, fd int) {
+	_ = refuseRights(c.source.fd) // HELLO is the only message that may bring a descriptor
 	c.hello, c.claims = hello, generation
 	if fd >= 0 {
-		c.present(fd, e.link)
+		e.present(c, fd)
 	}
 	if name := wire.Text(hello.Port[:]); name != e.spec().Port {
 		e.refuse(c, unix.EPROTO, wire.TypeHello, "this is the socket of port "+e.spec().Port)
@@ -38,10 +39,10 @@ func (e *end) onHello(c *conn, generation uint32, hello *wire.Hello, fd int) {
 }
 
 // present keeps the memory that an end presents, if it can be a link's.
-func (c *conn) present(fd int, l *link) {
+func (e *end) present(c *conn, fd int) {
 	m, ok := presentedMemory(fd)
 	if !ok {
-		l.discarder.discard(fd)
+		e.discarder.discard(fd)
 		return
 	}
 	c.presented = m
@@ -106,7 +107,10 @@ func (l *link) adopt() {
 		if l.memory == nil {
 			l.memory, c.presented = c.presented, nil
 			l.memory.geometry, l.memory.pages = l.entry.Geometry, l.entry.Pages
-			l.count(l.memory)
+			if err := l.count(l.memory); err != nil {
+				l.log.print("%v", err)
+				l.held.Add(1) // it is live already; nothing will say when it is released
+			}
 			continue
 		}
 		c.presented.close()
@@ -152,10 +156,20 @@ func (e *end) welcome(c *conn, readopted bool) {
 		e.link.log.print("telemetry: %v", err)
 		return
 	}
+	defer unix.Close(fd)
 	if err := e.link.broker.ledger.add(fd, &e.held, func() {}); err != nil {
+		e.refuse(c, unix.ENOMEM, wire.TypeHello, "the memory of connections cannot be counted")
 		e.link.log.print("%v", err)
+		return
 	}
-	c.telemetry, c.welcomed, c.deadline = fd, true, time.Time{}
+	// Flags such as O_APPEND belong to an open file, so the broker's is not the end's.
+	own, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", fd), unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		e.refuse(c, unix.ENOMEM, wire.TypeHello, "no memory for telemetry")
+		e.link.log.print("telemetry: %v", err)
+		return
+	}
+	c.telemetry, c.welcomed, c.deadline = own, true, time.Time{}
 	if !readopted {
 		c.presented.close()
 		c.presented = nil
@@ -239,6 +253,12 @@ func (l *link) seal() {
 	if err := addSeals(l.memory.fd, sealsLive); err != nil {
 		for _, e := range l.ends {
 			e.refuse(e.conn, unix.EPERM, wire.TypeMapped, "the memory cannot be sealed: an end has changed its seals")
+		}
+		return
+	}
+	if err := l.memory.complete(); err != nil {
+		for _, e := range l.ends {
+			e.refuse(e.conn, unix.EPERM, wire.TypeMapped, err.Error())
 		}
 		return
 	}

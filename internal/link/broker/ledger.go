@@ -22,7 +22,7 @@ const heldMax = 8
 // ledger knows which memfds of the broker are still in use: the kernel reports
 // when a file's last descriptor and mapping are gone.
 type ledger struct {
-	file *os.File // an inotify instance; nil if the host has none left
+	file *os.File // an inotify instance; nil if the host has none left, and nothing can be lent
 	done chan struct{}
 
 	mu   sync.Mutex
@@ -43,13 +43,13 @@ func (l *ledger) tooMany(held *atomic.Int32) bool {
 	return held.Load() >= heldMax
 }
 
-// newLedger counts nothing if the host has no inotify instance left; links are
-// then served without that bound.
+// newLedger lends nothing if the host has no inotify instance left: memory that cannot be
+// counted has no bound.
 func newLedger(log *logger) *ledger {
 	l := &ledger{done: make(chan struct{}), lent: map[int32]lent{}}
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {
-		log.print("memory that functions hold is not counted: inotify: %v (raise fs.inotify.max_user_instances)", err)
+		log.print("links cannot be served: inotify: %v (raise fs.inotify.max_user_instances, and restart the chain)", err)
 		close(l.done)
 		return l
 	}
@@ -59,10 +59,10 @@ func newLedger(log *logger) *ledger {
 }
 
 // add counts a memfd in held until nobody uses it, and then calls gone, from
-// any goroutine.
+// any goroutine. Memory that it cannot count must not be handed out.
 func (l *ledger) add(memfd int, held *atomic.Int32, gone func()) error {
 	if l.file == nil {
-		return nil
+		return errors.New("the memory that functions keep cannot be counted: raise fs.inotify.max_user_instances, and restart the chain")
 	}
 	conn, err := l.file.SyscallConn()
 	if err != nil {
@@ -76,7 +76,7 @@ func (l *ledger) add(memfd int, held *atomic.Int32, gone func()) error {
 		watch, failed = unix.InotifyAddWatch(int(fd), "/proc/self/fd/"+strconv.Itoa(memfd), unix.IN_DELETE_SELF)
 	})
 	if err := errors.Join(err, failed); err != nil {
-		return fmt.Errorf("memory that functions hold is not counted: %w", err)
+		return fmt.Errorf("the memory that functions hold cannot be counted: inotify: %w (raise fs.inotify.max_user_watches)", err)
 	}
 	held.Add(1)
 	l.lent[int32(watch)] = lent{held, gone}

@@ -66,7 +66,6 @@ type link struct {
 	bytes      budget       // of memory allocation
 	held       atomic.Int32 // generations whose memory is still in use anywhere
 	log        *limitedLog
-	discarder  discarder
 	unsaved    bool
 	retryAfter time.Time // next try after a failed generation
 }
@@ -233,7 +232,7 @@ func (l *link) endGone(e *end) {
 	if c.left {
 		reason = wire.RebindLeft
 	}
-	c.close(l.poller)
+	e.drop(c)
 	if l.entry.Link.Kind == KindNetdev && c.offered != 0 {
 		l.rebinds++ // each end of such a link has its own generations
 	}

@@ -4,6 +4,7 @@ package broker
 
 import (
 	"errors"
+	"io"
 	"os"
 	"testing"
 	"time"
@@ -116,7 +117,10 @@ func TestASocketThatCannotBeBoundIsClosed(t *testing.T) {
 // TestALargeGenerationHoldsTheNextUp allocates real memory; one generation
 // uses up the link's budget.
 func TestALargeGenerationHoldsTheNextUp(t *testing.T) {
-	l := &link{broker: &broker{ledger: &ledger{}}, pace: bucket{burst: 32, every: time.Millisecond}, bytes: budget{burst: 1, perSecond: 1},
+	ledger := newLedger(&logger{w: io.Discard})
+	t.Cleanup(ledger.close)
+	p := pollerOf(t)
+	l := &link{broker: &broker{ledger: ledger}, poller: p, pace: bucket{burst: 32, every: time.Millisecond}, bytes: budget{burst: 1, perSecond: 1},
 		entry: entry{Link: Link{Name: "f1u", Kind: KindShm, Slots: 64}}}
 	for i := range 2 {
 		pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
@@ -144,14 +148,33 @@ func TestALargeGenerationHoldsTheNextUp(t *testing.T) {
 
 // TestAnEndOfADeviceThatDies has no peer to notify, and is still counted.
 func TestAnEndOfADeviceThatDies(t *testing.T) {
-	l := &link{entry: entry{Link: Link{Kind: KindNetdev, Ends: []End{{Port: "n3"}}}}}
+	l := &link{poller: pollerOf(t), entry: entry{Link: Link{Kind: KindNetdev, Ends: []End{{Port: "n3"}}}}}
 	e := &end{link: l}
 	l.ends = []*end{e}
 	for _, offered := range []uint32{0, 1, 2} { // the first had no sockets yet
-		e.conn = &conn{welcomed: true, offered: offered, telemetry: -1}
+		pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer unix.Close(pair[1])
+		s, err := l.poller.add(pair[0], false, func() {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.conn = &conn{welcomed: true, offered: offered, telemetry: -1, source: s}
 		l.endGone(e)
 	}
 	if l.rebinds != 2 {
 		t.Errorf("%d generations have ended, not 2", l.rebinds)
 	}
+}
+
+func pollerOf(t *testing.T) *poller {
+	t.Helper()
+	p, err := newPoller()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.end)
+	return p
 }

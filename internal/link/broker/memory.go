@@ -270,6 +270,19 @@ func presentedMemory(fd int) (*memory, bool) {
 	return &memory{fd: fd, geometry: wire.Geometry{Size: uint64(st.Size)}, device: st.Dev, inode: st.Ino}, true
 }
 
+// complete returns an error if an end has punched holes into memory that is now sealed: an
+// honest end would pay for filling them, out of its own limit.
+func (m *memory) complete() error {
+	var st unix.Stat_t
+	if err := unix.Fstat(m.fd, &st); err != nil {
+		return err
+	}
+	if uint64(st.Blocks)*512 < m.geometry.Size {
+		return errors.New("an end has released pages of the memory")
+	}
+	return nil
+}
+
 func (m *memory) close() {
 	if m != nil {
 		_ = unix.Close(m.fd)

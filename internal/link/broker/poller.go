@@ -68,6 +68,13 @@ func (p *poller) close(s *source) {
 	}
 }
 
+// release stops waiting for a source, and returns its descriptor, which stays open.
+func (p *poller) release(s *source) int {
+	delete(p.sources, s.id)
+	_ = p.control(unix.EPOLL_CTL_DEL, s, 0)
+	return s.fd
+}
+
 func (p *poller) control(op int, s *source, events uint32) error {
 	conn, err := p.file.SyscallConn()
 	if err != nil {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
@@ -118,17 +117,6 @@ func send(fd int, m wire.Message, fds ...int) error {
 	return err
 }
 
-// discardUnread reads and drops all pending messages. Closing with unread data
-// is an error to the peer, before it has read our reason.
-func discardUnread(fd int) {
-	var b [1]byte
-	for range messagesPerStep {
-		if n, _, _, _, err := unix.Recvmsg(fd, b[:], nil, unix.MSG_DONTWAIT); n == 0 || err != nil {
-			return
-		}
-	}
-}
-
 // unread reports whether the peer has not yet received everything sent.
 func unread(fd int) bool {
 	n, err := unix.IoctlGetInt(fd, unix.SIOCOUTQ)
@@ -138,16 +126,13 @@ func unread(fd int) bool {
 // errGone is returned for a connection that has ended.
 var errGone = errors.New("hung up")
 
-// receive takes one message, and at most one descriptor if mayBring is set; -1
-// is none. The control buffer has no room for others, so the kernel drops them
-// and reports that. So an end cannot make the broker close, or wait for, an
-// arbitrary file.
+// receive takes one message, and at most one descriptor if mayBring is set; -1 is none.
+// It accepts every descriptor that came, because the kernel closes those it must drop in
+// this thread, and close can block for as long as the sender likes. The discarder closes
+// what the broker does not want.
 func receive(fd int, mayBring bool, d *discarder) (wire.Message, int, error) {
 	buffer := make([]byte, wire.MaxMessage+1)
-	var rights []byte
-	if mayBring && !d.full() {
-		rights = make([]byte, unix.CmsgLen(4))
-	}
+	rights := make([]byte, unix.CmsgSpace(4*rightsMax))
 	n, rn, flags, _, err := unix.Recvmsg(fd, buffer, rights, unix.MSG_DONTWAIT|unix.MSG_CMSG_CLOEXEC)
 	if err != nil {
 		if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) {
@@ -155,59 +140,38 @@ func receive(fd int, mayBring bool, d *discarder) (wire.Message, int, error) {
 		}
 		return wire.Message{}, -1, errGone
 	}
-	brought, count := -1, 0
-	if rn > 0 {
-		brought = rightOf(rights[:rn])
-	}
-	if brought >= 0 {
-		count++
-	}
-	if flags&unix.MSG_CTRUNC != 0 {
-		count = wire.MaxFDs + 1
+	fds := rightsOf(rights[:rn])
+	count := len(fds)
+	if flags&unix.MSG_CTRUNC != 0 { // this process has no descriptor left
+		count = rightsMax
 	}
 	if n == 0 && count == 0 {
 		return wire.Message{}, -1, errGone
 	}
-	m, err := wire.Parse(buffer[:n], count, wire.FromEnd)
-	if err != nil && brought >= 0 {
-		d.discard(brought)
-		brought = -1
+	m, err := wire.Parse(buffer[:n], min(count, wire.MaxFDs+1), wire.FromEnd)
+	if err == nil && count == 1 && mayBring {
+		return m, fds[0], nil
 	}
-	return m, brought, err
+	if err == nil && count > 0 {
+		err = unix.EPROTO
+	}
+	d.discard(fds...)
+	return m, -1, err
 }
 
-// rightOf is the descriptor in a control message; -1 if there is none.
-func rightOf(control []byte) int {
+// rightsOf returns the descriptors in control messages.
+func rightsOf(control []byte) []int {
 	messages, err := unix.ParseSocketControlMessage(control)
-	if err != nil || len(messages) != 1 {
-		return -1
+	if err != nil {
+		return nil
 	}
-	fds, err := unix.ParseUnixRights(&messages[0])
-	if err != nil || len(fds) != 1 {
-		return -1
+	var all []int
+	for i := range messages {
+		if fds, err := unix.ParseUnixRights(&messages[i]); err == nil {
+			all = append(all, fds...)
+		}
 	}
-	return fds[0]
-}
-
-// discarder closes files that an end chose. Their file system may block close forever, so
-// close runs in the background; the number of waiting closes is bounded.
-type discarder struct{ waiting atomic.Int32 }
-
-// discardMax bounds how many files of one link are being closed at once.
-const discardMax = 4
-
-func (d *discarder) full() bool { return d.waiting.Load() >= discardMax }
-
-func (d *discarder) discard(fd int) {
-	if _, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0); err == nil {
-		_ = unix.Close(fd) // shared memory
-		return
-	}
-	d.waiting.Add(1)
-	go func() {
-		_ = unix.Close(fd)
-		d.waiting.Add(-1)
-	}()
+	return all
 }
 
 // hungUp reports whether the peer of a connection, or the process of a pidfd,
