@@ -109,10 +109,11 @@ func (l *link) offerShm() error {
 		m.close()
 		return err
 	}
-	// Keep no copy of a bell here, so that each end notices if the other hangs up.
+	// Keep no copy of a bell here, so that each end notices if the other hangs up. Its peer
+	// may have filled it already.
 	defer func() {
-		closeAll(fds[0][1:])
-		closeAll(fds[1][1:])
+		l.ends[1].discarder.discard(fds[0][1:]...)
+		l.ends[0].discarder.discard(fds[1][1:]...)
 	}()
 	offer.Geometry, l.memory = m.geometry, m
 	l.phase, l.deadline = phaseOffered, time.Now().Add(mappedTimeout)
@@ -147,7 +148,7 @@ func bells(memory, queues int) (fds [2][]int, err error) {
 			closeAll(fds[1][1:])
 			return fds, fmt.Errorf("bells: %w", err)
 		}
-		// The ends turn this down themselves on kernels that do not have it.
+		// Without it, the ends look before they read a bell.
 		_, _ = refuseRights(pair[0]), refuseRights(pair[1])
 		fds[0], fds[1] = append(fds[0], pair[0]), append(fds[1], pair[1])
 	}
