@@ -168,3 +168,27 @@ func TestARefusalIsReadFirst(t *testing.T) {
 		t.Errorf("got %+v, %v", m, err)
 	}
 }
+
+// TestMemoryThatCannotBeCountedIsNotLent serves links on a host without inotify instances.
+func TestMemoryThatCannotBeCountedIsNotLent(t *testing.T) {
+	b, dir := newTestBroker(t), t.TempDir()
+	b.ledger.close()
+	b.ledger = &ledger{done: b.ledger.done, lent: map[int32]lent{}}
+	l := twoEnds(dir, "f1u")
+	testenv.Must(t, b.add(context.Background(), l))
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	testenv.Must(t, err)
+	defer unix.Close(fd)
+	testenv.Must(t, unix.Connect(fd, &unix.SockaddrUnix{Name: l.Ends[0].Socket}))
+	hello := &wire.Hello{Features: features, Mode: wire.ModeSleeping, Clock: wire.ClockCounter, TickHz: 2e9}
+	copy(hello.Port[:], "f1u")
+	testenv.Must(t, send(fd, wire.Message{Type: wire.TypeHello, Body: hello}))
+	answer := make([]byte, wire.MaxMessage)
+	n, err := unix.Read(fd, answer)
+	testenv.Must(t, err)
+	m, err := wire.Parse(answer[:n], 0, wire.FromBroker)
+	testenv.Must(t, err)
+	if refusal, ok := m.Body.(*wire.Error); !ok || unix.Errno(refusal.Code) != unix.ENOMEM {
+		t.Errorf("it answers %+v", m.Body)
+	}
+}

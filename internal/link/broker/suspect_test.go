@@ -288,3 +288,41 @@ func TestABrokerThatOutlivedItsChain(t *testing.T) {
 	s.status(s.dial(), "f1u")
 	s.healthy(l)
 }
+
+// TestHolesAreRefused releases pages before the memory is sealed. Whoever touched them
+// would pay for them again, and a small limit would not bear it.
+func TestHolesAreRefused(t *testing.T) {
+	s, c, l := serveLink(t)
+	hostile, honest := s.raw(l.Ends[0]), s.raw(l.Ends[1])
+	hostile.greet()
+	honest.greet()
+	generation, _, memfd := hostile.nextOffer()
+	honest.nextOffer()
+	testenv.Must(t, unix.Fallocate(memfd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0, 4096))
+	hostile.mapped(generation, memfd)
+	honest.mapped(generation, memfd)
+	if why := honest.refused(unix.EPERM); !strings.Contains(why, "released pages") {
+		t.Errorf("it says %q", why)
+	}
+	hostile.refused(unix.EPERM)
+	if st := s.status(c, l.Name); st.State == broker.StateActive {
+		t.Errorf("status is %+v", st)
+	}
+	s.healthy(l)
+}
+
+// TestFlagsOfTelemetry sets flags on the file that the end shares with the broker, if it
+// shares one. With O_APPEND the broker could not write what a move changes.
+func TestFlagsOfTelemetry(t *testing.T) {
+	s, c, l := serveLink(t)
+	r := s.raw(l.Ends[0])
+	_, fds := r.greet()
+	if _, err := unix.FcntlInt(uintptr(fds[0]), unix.F_SETFL, unix.O_APPEND|unix.O_NONBLOCK); err != nil {
+		t.Fatal(err)
+	}
+	to := l
+	to.SampleShift++
+	if err := c.Relink(context.Background(), to); err != nil {
+		t.Errorf("an end vetoes a move: %v", err)
+	}
+}
