@@ -4,9 +4,14 @@ package host
 
 import "golang.org/x/sys/unix"
 
-// soPassRights is SO_PASSRIGHTS of linux/socket.h, from Linux 6.16 on: a UNIX socket
-// refuses descriptors that its peer attaches.
+// soPassRights is SO_PASSRIGHTS of linux/socket.h.
 const soPassRights = 83
+
+// RefuseRights makes the kernel refuse descriptors for a UNIX socket: the sender gets
+// EPERM. It fails with ENOPROTOOPT before Linux 6.16.
+func RefuseRights(socket int) error {
+	return unix.SetsockoptInt(socket, unix.SOL_SOCKET, soPassRights, 0)
+}
 
 // RefusesRights reports whether this kernel can do that.
 func RefusesRights() bool {
@@ -15,5 +20,5 @@ func RefusesRights() bool {
 		return false
 	}
 	defer unix.Close(fd)
-	return unix.SetsockoptInt(fd, unix.SOL_SOCKET, soPassRights, 0) == nil
+	return RefuseRights(fd) == nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/link/broker/wire"
 )
 
@@ -149,7 +150,7 @@ func bells(memory, queues int) (fds [2][]int, err error) {
 			return fds, fmt.Errorf("bells: %w", err)
 		}
 		// Without it, the ends look before they read a bell.
-		_, _ = refuseRights(pair[0]), refuseRights(pair[1])
+		_, _ = host.RefuseRights(pair[0]), host.RefuseRights(pair[1])
 		fds[0], fds[1] = append(fds[0], pair[0]), append(fds[1], pair[1])
 	}
 	return fds, nil

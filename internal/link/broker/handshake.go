@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/link/broker/wire"
 )
 
@@ -19,7 +20,7 @@ const maxPresented = 1 << 31
 
 // onHello gives the port to a connection; fd is the presented memory, or -1.
 func (e *end) onHello(c *conn, generation uint32, hello *wire.Hello, fd int) {
-	_ = refuseRights(c.source.fd) // HELLO is the only message that may bring a descriptor
+	_ = host.RefuseRights(c.source.fd) // HELLO is the only message that may bring a descriptor
 	c.hello, c.claims = hello, generation
 	if fd >= 0 {
 		e.present(c, fd)

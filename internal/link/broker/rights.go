@@ -16,15 +16,6 @@ import (
 // rightsMax is the most descriptors that one message can carry: SCM_MAX_FD of the kernel.
 const rightsMax = 253
 
-// soPassRights is SO_PASSRIGHTS: if it is 0, nobody can send the socket descriptors.
-const soPassRights = 83
-
-// refuseRights makes the kernel refuse descriptors for a socket. It fails with ENOPROTOOPT
-// before Linux 6.16; the other measures do not rely on it.
-func refuseRights(socket int) error {
-	return unix.SetsockoptInt(socket, unix.SOL_SOCKET, soPassRights, 0)
-}
-
 // discardMax bounds the descriptors of one end that wait to be closed. An end that has sent
 // more is not heard until they are gone.
 const discardMax = 2 * rightsMax
