@@ -75,16 +75,12 @@ func (d *deaf) socket() int {
 	return fd
 }
 
-// give sends a message with a new socket, and more. The kernel may refuse it; if not, the
-// receiver has the last reference.
+// give sends a message with a new socket, and more; the kernel may refuse it. Whoever closes
+// them last waits, which may be this process.
 func (d *deaf) give(r *raw, m wire.Message, more ...int) {
 	fds := append(more, d.socket())
-	if err := r.send(m.Marshal(), fds...); err != nil {
-		for _, fd := range fds {
-			_ = unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{})
-		}
-	}
-	closeFDs(fds)
+	_ = r.send(m.Marshal(), fds...)
+	go closeFDs(fds)
 }
 
 // TestSocketsThatWaitInClose sends an end's socket descriptors that block close, in every
