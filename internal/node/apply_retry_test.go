@@ -168,7 +168,7 @@ func TestApplySettlesOnlyWhatItStarts(t *testing.T) {
 	if what, err := applied(t, n, strings.Replace(pairYAML, "transport: bridge", "transport: bridge, requires: {latency: 1ms}", 1)); err != nil || what != "update link ab" {
 		t.Errorf("%s: %v", what, err)
 	}
-	if what, err := applied(t, n, strings.Replace(pairYAML, `command: [sleep, "1000"]`, `command: [/no/such/program]`, 1)); err == nil || !strings.Contains(err.Error(), "function a could not be started") {
+	if what, err := applied(t, n, strings.Replace(pairYAML, `command: [sleep, "1000"]`, `command: [/no/such/program]`, 1)); err == nil || !strings.Contains(err.Error(), "function a did not start") {
 		t.Errorf("%s: %v", what, err)
 	}
 }

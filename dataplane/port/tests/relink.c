@@ -6,12 +6,26 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <net/if.h>
 #include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "test.h"
 
 #define PACKETS 300
+
+/* The kernel drops what is sent on a device until it has seen its carrier, up to a second later. */
+static bool running(const char *device)
+{
+	struct ifreq request = {0};
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), ret;
+
+	strcpy(request.ifr_name, device);
+	ret = ioctl(fd, SIOCGIFFLAGS, &request);
+	close(fd);
+	return ret == 0 && (request.ifr_flags & IFF_RUNNING);
+}
 
 static void in_own_network(void)
 {
@@ -27,6 +41,8 @@ static void in_own_network(void)
 	if (system("ip link add drayt0 type veth peer name drayt1 && ip link set drayt0 up && ip "
 		   "link set drayt1 up"))
 		skip("needs ip(8) of iproute2 and veth");
+	UNTIL(running("drayt0") && running("drayt1"), usleep(1000));
+	usleep(10000); /* its queue is attached a moment later */
 }
 
 /* An Ethernet frame of a type that nobody else sends. */
