@@ -9,6 +9,7 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
+#include "rights.h"
 #include "watch.h"
 
 #define COPY_BATCH 32
@@ -44,13 +45,33 @@ void direction_leave(struct direction *dir)
 	atomic_store_explicit(&dir->busy, 0, memory_order_relaxed);
 }
 
+/*
+ * Whether a bell may be read, if descriptors can be in it. This thread must not receive those, not
+ * even to drop them: so the peer is as good as gone.
+ */
+static bool bell_readable(struct generation *gen, unsigned queue, struct counters *counters)
+{
+	/* relaxed: a reader of another bell that sees this late looks for itself. */
+	if (atomic_load_explicit(&gen->peer_gone, memory_order_relaxed))
+		return false;
+	if (!rights_attached(gen->bells[queue]))
+		return true;
+	violation(counters, DRAY_BAD_BELL);
+	generation_hang_up(gen);
+	return false;
+}
+
 unsigned bell_drain(struct generation *gen, unsigned queue, struct counters *counters)
 {
 	unsigned rings;
 	char bytes[2];
 
 	for (rings = 0; rings < BELL_BATCH; rings++) {
-		ssize_t n = recv(gen->bells[queue], bytes, sizeof(bytes), MSG_DONTWAIT | MSG_TRUNC);
+		ssize_t n;
+
+		if (unlikely(gen->discarder) && !bell_readable(gen, queue, counters))
+			break;
+		n = recv(gen->bells[queue], bytes, sizeof(bytes), MSG_DONTWAIT | MSG_TRUNC);
 
 		if (n < 0)
 			break;

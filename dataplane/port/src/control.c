@@ -17,6 +17,7 @@
 #include "netdev.h"
 #include "queues.h"
 #include "rebind.h"
+#include "rights.h"
 #include "shm.h"
 #include "telemetry.h"
 #include "watch.h"
@@ -27,6 +28,30 @@
 #define BACKOFF_MAX_MS 2000
 #define MESSAGES_PER_STEP 64
 #define MAPS_MAX 8 /* generations of which the application may still hold buffers */
+
+/*
+ * Hang up. An offer that was not read has bells that the peer may have filled; nothing comes after
+ * the shutdown, so reading it all ends. If the broker closed without reading everything, the first
+ * read fails.
+ */
+static void hang_up(struct dray_port *port)
+{
+	struct control *c = &port->control;
+	struct wire_message m;
+	int fds[WIRE_MAX_FDS];
+	unsigned count, ends = 0;
+
+	(void)shutdown(c->fd, SHUT_RDWR);
+	while (ends < 2) {
+		int ret = wire_receive(c->fd, &m, fds, &count, FROM_BROKER);
+
+		ends += ret == -EPIPE || ret == -EAGAIN;
+		if (ret == 0)
+			discard_all(port->discarder, fds, count);
+	}
+	close(c->fd);
+	c->fd = -1;
+}
 
 static void drop_offer(struct control *c)
 {
@@ -54,9 +79,8 @@ static void lose(struct dray_port *port, int error)
 
 	if (c->fd >= 0) {
 		unwatch_control(port, c->fd);
-		close(c->fd);
+		hang_up(port);
 	}
-	c->fd = -1;
 	c->error = error;
 	c->state = CONTROL_LOST;
 	c->newest = 0;
@@ -134,8 +158,7 @@ static int dial(struct dray_port *port)
 	if (ret == 0)
 		ret = watch_control(port, c->fd);
 	if (ret) {
-		close(c->fd);
-		c->fd = -1;
+		hang_up(port);
 		return ret;
 	}
 	c->state = CONTROL_GREETED;
@@ -207,7 +230,8 @@ static void on_shm(struct dray_port *port, const struct wire_message *m, int *fd
 {
 	struct control *c = &port->control;
 	struct wire_message reply;
-	int ret = shm_map(&m->offer, m->header.generation, fds, count, &c->offered);
+	int ret =
+		shm_map(&m->offer, m->header.generation, fds, count, port->discarder, &c->offered);
 
 	if (ret) {
 		c->offered = NULL;
@@ -258,9 +282,12 @@ static void on_offer(struct dray_port *port, const struct wire_message *m, int *
 	if (!wrong && maps(port) >= MAPS_MAX) {
 		wrong = "too many generations with buffers out";
 		error = -EBUSY;
+	} else if (!wrong && discarder_full(port->discarder)) {
+		wrong = "too many bells that a peer keeps from being closed";
+		error = -EBUSY;
 	}
 	if (wrong) {
-		close_all(fds, count);
+		discard_all(port->discarder, fds, count);
 		offer_failed(port, generation, m->offer.kind, error, wrong);
 		return;
 	}
@@ -478,6 +505,5 @@ void control_close(struct dray_port *port)
 	wire_begin(&m, FROM_END, WIRE_BYE, 0);
 	m.bye.reason = BYE_CLOSING;
 	(void)wire_send(port->control.fd, &m, NULL, 0);
-	close(port->control.fd);
-	port->control.fd = -1;
+	hang_up(port);
 }

@@ -4,7 +4,10 @@
 
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
+
+#include "rights.h"
 
 struct generation *generation_new(uint32_t kind, uint32_t number)
 {
@@ -31,6 +34,24 @@ void generation_put(struct generation *gen)
 		gen->last_put(gen);
 }
 
+void generation_hang_up(struct generation *gen)
+{
+	/* release: pairs with the acquires in drain_from and retire_untaken. */
+	atomic_store_explicit(&gen->peer_gone, true, memory_order_release);
+	for (unsigned q = 0; q < gen->queues; q++)
+		(void)shutdown(gen->bells[q], SHUT_RDWR);
+}
+
+static void close_bell(const struct generation *gen, int bell)
+{
+	if (bell < 0)
+		return;
+	if (gen->discarder)
+		discard(gen->discarder, bell);
+	else
+		close(bell);
+}
+
 void generation_free(struct generation *gen)
 {
 	for (unsigned q = 0; q < DRAY_MAX_QUEUES; q++) {
@@ -38,8 +59,7 @@ void generation_free(struct generation *gen)
 			gen->destroy_owner(gen->tx[q]);
 		if (gen->rx[q])
 			gen->destroy_owner(gen->rx[q]);
-		if (gen->bells[q] >= 0)
-			close(gen->bells[q]);
+		close_bell(gen, gen->bells[q]);
 	}
 	if (gen->map)
 		munmap(gen->map, gen->map_size);

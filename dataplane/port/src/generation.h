@@ -22,6 +22,8 @@ struct generation {
 	uint64_t left_ns; /* when it ceased to be current; 0 while it is */
 	int memfd;
 	int bells[DRAY_MAX_QUEUES]; /* netdev: the packet sockets */
+	/* NULL: no descriptor can be in a bell. Not NULL: look before reading, and close there. */
+	struct discarder *discarder;
 	uint64_t inode;
 	uint8_t *memory;
 	void *map; /* memory with its guards */
@@ -43,6 +45,9 @@ static inline void generation_get(struct generation *gen)
 
 /* Drop a reference. With the last one, last_put decides who frees it. */
 void generation_put(struct generation *gen);
+
+/* The peer is lost: hang up, and read no bell that may hold descriptors again. */
+void generation_hang_up(struct generation *gen);
 
 /* Unmap, close and free. No reference may be left. */
 void generation_free(struct generation *gen);

@@ -11,6 +11,7 @@
 #include "control.h"
 #include "queues.h"
 #include "rebind.h"
+#include "rights.h"
 #include "service.h"
 #include "sized.h"
 #include "telemetry.h"
@@ -39,6 +40,9 @@ static int take_options(struct dray_port *port, const char *name, const struct d
 		     directory ? directory : DEFAULT_DIRECTORY, name);
 	if (n < 0 || (size_t)n >= sizeof(port->path))
 		return -ENAMETOOLONG;
+	port->discarder = discarder_get(port->path);
+	if (!port->discarder)
+		return -ENOMEM;
 	strncpy(port->welcome.port, name, PORT_NAME - 1);
 	port->mode = o.mode;
 	port->flags = o.flags;

@@ -7,6 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "rights.h"
+
 /* Pages of its own, which are wiped in a child of fork, so that its calls fail at once. */
 struct dray_port *port_new(void)
 {
@@ -52,6 +54,7 @@ static void port_free(struct dray_port *port)
 		close(port->epoll);
 	if (port->event_epoll >= 0)
 		close(port->event_epoll);
+	discarder_put(port->discarder);
 	pthread_mutex_destroy(&port->lock);
 	free(port->queues);
 	munmap(port, sizeof(*port));

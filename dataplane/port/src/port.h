@@ -88,6 +88,7 @@ struct dray_port {
 	struct capture *captures; /* that one, and those that a side has not left yet */
 	struct clock_rate rate;
 	char path[108];
+	struct discarder *discarder; /* of `path` */
 	uint32_t wanted_queues;
 	int epoll;
 	int event_epoll; /* dray_event_fd; -1: not requested */

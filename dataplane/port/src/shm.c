@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "rights.h"
+
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010
 #endif
@@ -73,29 +75,57 @@ static int map_guarded(struct generation *gen, const struct geometry *g)
 	return 0;
 }
 
-int shm_map(const struct wire_offer *offer, uint32_t number, int *fds, unsigned count,
-	    struct generation **out)
+/* Take over what came with an offer. NULL: no memory, and all is closed. */
+static struct generation *take_over(uint32_t number, int *fds, unsigned count,
+				    struct discarder *discarder)
 {
 	struct generation *gen = generation_new(DRAY_LINK_SHM, number);
-	struct lane_offsets offsets;
-	int ret;
 
 	if (!gen) {
-		while (count)
-			close(fds[--count]);
-		return -ENOMEM;
+		discard_all(discarder, fds, count);
+		return NULL;
 	}
 	gen->memfd = fds[0];
 	for (unsigned q = 0; q + 1 < count; q++)
 		gen->bells[q] = fds[q + 1];
+	gen->discarder = discarder;
+	return gen;
+}
+
+/* Check the bells, and see whether descriptors can be in them. */
+static int take_bells(struct generation *gen)
+{
+	bool refused = true;
+
+	for (unsigned q = 0; q < gen->queues; q++) {
+		int ret = check_bell(gen->bells[q]);
+
+		if (ret)
+			return ret;
+		refused &= rights_refuse(gen->bells[q]);
+	}
+	if (refused)
+		gen->discarder = NULL;
+	return 0;
+}
+
+int shm_map(const struct wire_offer *offer, uint32_t number, int *fds, unsigned count,
+	    struct discarder *discarder, struct generation **out)
+{
+	struct generation *gen = take_over(number, fds, count, discarder);
+	struct lane_offsets offsets;
+	int ret;
+
+	if (!gen)
+		return -ENOMEM;
 	gen->queues = offer->queues;
 	ret = geometry_check(&offer->geometry, &offsets);
 	if (ret == 0 && offer->geometry.queues != offer->queues)
 		ret = -EINVAL;
 	if (ret == 0)
 		ret = check_memfd(gen->memfd, offer->geometry.size, SEALS_AT_ONCE, &gen->inode);
-	for (unsigned q = 0; ret == 0 && q < gen->queues; q++)
-		ret = check_bell(gen->bells[q]);
+	if (ret == 0)
+		ret = take_bells(gen);
 	if (ret == 0)
 		ret = map_guarded(gen, &offer->geometry);
 	if (ret) {

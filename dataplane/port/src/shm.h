@@ -9,11 +9,11 @@
 
 /*
  * Check an offer and what came with it, and map the memory without touching it. Takes over the
- * descriptors, even on error. -EPROTO, -EINVAL the offer is wrong; -EPERM seals are missing;
- * -ENOMEM, other errors of mmap.
+ * descriptors, even on error. `discarder` closes bells in which descriptors may be. -EPROTO,
+ * -EINVAL the offer is wrong; -EPERM seals are missing; -ENOMEM, other errors of mmap.
  */
 int shm_map(const struct wire_offer *offer, uint32_t number, int *fds, unsigned count,
-	    struct generation **out);
+	    struct discarder *discarder, struct generation **out);
 
 /* Check for the seals that prevent punching holes. 0 or -EPERM. */
 int shm_check_sealed(int memfd);
