@@ -337,14 +337,15 @@ static void on_sealed(struct dray_port *port, const struct wire_message *m)
 		refuse(port, -EPROTO, WIRE_SEALED, "nothing was mapped");
 		return;
 	}
-	ret = shm_check_sealed(gen->memfd);
+	ret = shm_check_sealed(gen->memfd, c->offer.geometry.size);
 	if (ret == 0)
 		ret = shm_populate(gen, &c->offer.geometry);
 	if (ret == 0)
 		ret = make_lanes(port, gen);
 	if (ret) {
 		offer_failed(port, gen->number, DRAY_LINK_SHM, ret,
-			     "memory could not be taken into use");
+			     ret == -ENODATA ? "the memory has holes: pages are missing"
+					     : "memory could not be taken into use");
 		return;
 	}
 	c->offered = NULL;

@@ -140,11 +140,20 @@ int shm_map(const struct wire_offer *offer, uint32_t number, int *fds, unsigned 
 	return 0;
 }
 
-int shm_check_sealed(int memfd)
+/*
+ * Until the seals were there, the peer could punch holes. Populating fills them, at the expense of
+ * this process's control group: which may be killed for it.
+ */
+int shm_check_sealed(int memfd, uint64_t size)
 {
 	int seals = fcntl(memfd, F_GET_SEALS);
+	struct stat st;
 
-	return seals >= 0 && (seals & SEALS_LIVE) == SEALS_LIVE ? 0 : -EPERM;
+	if (seals < 0 || (seals & SEALS_LIVE) != SEALS_LIVE)
+		return -EPERM;
+	if (fstat(memfd, &st) < 0)
+		return -errno;
+	return (uint64_t)st.st_blocks * 512 < size ? -ENODATA : 0;
 }
 
 int shm_populate(struct generation *gen, const struct geometry *geometry)

@@ -15,8 +15,8 @@
 int shm_map(const struct wire_offer *offer, uint32_t number, int *fds, unsigned count,
 	    struct discarder *discarder, struct generation **out);
 
-/* Check for the seals that prevent punching holes. 0 or -EPERM. */
-int shm_check_sealed(int memfd);
+/* Check for the seals that prevent punching holes, and for holes. 0, -EPERM, -ENODATA: holes. */
+int shm_check_sealed(int memfd, uint64_t size);
 
 /* Fault every page in, so that none can fault later. 0 or -errno, never a signal. */
 int shm_populate(struct generation *gen, const struct geometry *geometry);

@@ -36,6 +36,8 @@ EXPORT const char *dray_strerror(int error)
 		return "the broker speaks another version of the protocol";
 	case EPERM:
 		return "the memory lacks seals";
+	case ENODATA:
+		return "the memory has holes";
 	case ENOMEM:
 		return "out of memory";
 	case ENOTSUP:

@@ -52,7 +52,7 @@ static int nothing_wrong(struct offer *o)
 static int punched_before_seal(struct offer *o)
 {
 	o->punch = true;
-	return 0;
+	return -ENODATA;
 }
 
 static int replace_memory(struct offer *o, int fd, int error)
