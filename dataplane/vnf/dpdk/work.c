@@ -3,6 +3,7 @@
 #include "work.h"
 
 #include <rte_fib.h>
+#include <rte_memcpy.h>
 #include <rte_prefetch.h>
 #include <rte_ring.h>
 
@@ -64,8 +65,29 @@ static void put(struct worker *w, unsigned out, struct rte_mbuf *m)
 }
 
 /*
- * The first write to the frame itself: all decisions were made on the copy.
+ * Data outside the mbuf is the sender's: net_dray lends its memory. It can be changed until the
+ * packet is sent, so neither headers nor what was checked may stay there.
  */
+static enum reason make_own(const struct worker *w, struct rte_mbuf **m)
+{
+	struct rte_mbuf *copy = rte_pktmbuf_alloc(w->program->pool);
+	char *data;
+
+	if (!copy)
+		return DROP_MEMORY;
+	data = rte_pktmbuf_append(copy, (*m)->data_len);
+	if (!data) {
+		rte_pktmbuf_free(copy);
+		return DROP_SEGMENTS;
+	}
+	rte_memcpy(data, rte_pktmbuf_mtod(*m, const void *), (*m)->data_len);
+	copy->port = (*m)->port;
+	rte_pktmbuf_free(*m);
+	*m = copy;
+	return PASS;
+}
+
+/* The first write to the frame: all decisions were made on the snapshot. */
 enum reason work_apply(struct rte_mbuf *m, const struct change *c)
 {
 	uint32_t length;
@@ -100,15 +122,21 @@ static void finish(struct worker *w, struct rte_mbuf *m, const struct change *c)
 	put(w, c->out, m);
 }
 
-static enum reason look(const struct function *f, unsigned in, struct rte_mbuf *m, uint32_t want,
+/* *m may become another mbuf, whatever the answer is. */
+static enum reason look(const struct worker *w, unsigned in, struct rte_mbuf **m, uint32_t want,
 			struct change *c)
 {
 	struct packet p;
+	enum reason reason = PASS;
 
-	if (m->nb_segs != 1)
+	if ((*m)->nb_segs != 1)
 		return DROP_SEGMENTS;
-	packet_take(&p, rte_pktmbuf_mtod(m, const uint8_t *), m->data_len, in, want);
-	return function_handle(f, &p, c);
+	if (!RTE_MBUF_DIRECT(*m))
+		reason = make_own(w, m);
+	if (reason)
+		return reason;
+	packet_take(&p, rte_pktmbuf_mtod(*m, const uint8_t *), (*m)->data_len, in, want);
+	return function_handle(&w->program->function, &p, c);
 }
 
 static void prefetch(struct rte_mbuf *m)
@@ -123,8 +151,7 @@ static void handle_none(struct worker *w, unsigned in, struct rte_mbuf **m, unsi
 
 static void handle_each(struct worker *w, unsigned in, struct rte_mbuf **m, unsigned n)
 {
-	const struct function *f = &w->program->function;
-	uint32_t want = function_snapshot(f->mode);
+	uint32_t want = function_snapshot(w->program->function.mode);
 
 	for (unsigned i = 0; i < n && i < AHEAD; i++)
 		prefetch(m[i]);
@@ -134,7 +161,7 @@ static void handle_each(struct worker *w, unsigned in, struct rte_mbuf **m, unsi
 
 		if (i + AHEAD < n)
 			prefetch(m[i + AHEAD]);
-		reason = look(f, in, m[i], want, &c);
+		reason = look(w, in, &m[i], want, &c);
 		if (reason)
 			work_drop(w, m[i], reason);
 		else
@@ -165,7 +192,6 @@ static void route_all(struct worker *w, struct rte_mbuf **m, struct change *c, u
 
 static void handle_l3fwd(struct worker *w, unsigned in, struct rte_mbuf **m, unsigned n)
 {
-	const struct function *f = &w->program->function;
 	uint32_t want = function_snapshot(MODE_L3FWD);
 	struct rte_mbuf *routed[BURST_MAX];
 	struct change c[BURST_MAX];
@@ -178,7 +204,7 @@ static void handle_l3fwd(struct worker *w, unsigned in, struct rte_mbuf **m, uns
 
 		if (i + AHEAD < n)
 			prefetch(m[i + AHEAD]);
-		reason = look(f, in, m[i], want, &c[k]);
+		reason = look(w, in, &m[i], want, &c[k]);
 		if (reason)
 			work_drop(w, m[i], reason);
 		else if (c[k].reply)

@@ -2,7 +2,8 @@
 /*
  * What a function sees of a packet, and what it decides. The bytes of a received packet may be in
  * memory that its sender can still write to: the headers are copied once, and only the copy is
- * checked, used, and sent on.
+ * checked, used, and sent on. The program copies such packets whole before (dpdk/work.c), since
+ * what it sends must not change either.
  */
 #ifndef VNF_PACKET_H
 #define VNF_PACKET_H

@@ -32,6 +32,7 @@
 	X(DROP_SOURCE, "foreign_source")                                                           \
 	X(DROP_TOO_BIG, "too_big")                                                                 \
 	X(DROP_HEADROOM, "headroom")                                                               \
+	X(DROP_MEMORY, "no_memory")                                                                \
 	X(DROP_WORKER, "no_worker")                                                                \
 	X(DROP_RING, "ring_full")                                                                  \
 	X(DROP_TX, "tx_full")
