@@ -37,7 +37,7 @@ demo: ## install what is missing, build, run a chain with its verdicts, compare 
 	@scripts/setup.sh run
 	@$(MAKE) --no-print-directory build
 	@$(say) 'running $(DEMO_CHAIN): plan, up, verify, report, down'
-	@bin/dray run $(DEMO_CHAIN)
+	@bin/dray run $(DEMO_CHAIN) || { status=$$?; [ $$status -ge 4 ] || exit $$status; echo "(dray run ended with exit status $$status, a verdict about this machine at this time; the demo goes on)"; }
 	@$(say) 'comparing every transport of this host: one table, one page (at most three minutes)'
 	@scripts/with-hugepages.sh 64 bin/dray bench quick --afresh
 

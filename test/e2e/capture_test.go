@@ -234,7 +234,7 @@ func TestCaptureKilledAndInterrupted(t *testing.T) {
 	b, draygen := nativePair(t, "killed", "process")
 	ended := b.sink("killed", draygen)
 	c := b.capture("killed", "b.p0")
-	if r := b.want(1, "capture", "killed", "b.p0", "--write", os.DevNull); !strings.Contains(r.Err, "captured already") {
+	if r := b.want(1, "capture", "killed", "b.p0", "--write", os.DevNull); !strings.Contains(r.Err, "already being captured") {
 		t.Errorf("a second capture of the port: %s", r)
 	}
 	c.signal(syscall.SIGKILL)
