@@ -152,7 +152,7 @@ func (a *app) superviseCommand() *cobra.Command {
 
 func (a *app) keepOutputCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:    node.HeirCommand + " CHAIN FUNCTION…",
+		Use:    node.LogKeeperCommand + " CHAIN FUNCTION…",
 		Short:  "Log the output of functions whose supervisor was killed (run by the supervisor)",
 		Hidden: true,
 		Args:   args(cobra.MinimumNArgs(2)),

@@ -27,7 +27,7 @@ import (
 
 // TestMain lets the test program be the broker, as dray is.
 func TestMain(m *testing.M) {
-	if len(os.Args) >= 3 && (os.Args[1] == "supervise" || os.Args[1] == HeirCommand) {
+	if len(os.Args) >= 3 && (os.Args[1] == "supervise" || os.Args[1] == LogKeeperCommand) {
 		if err := supervisorMain(os.Args[1:]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)

@@ -14,9 +14,9 @@ import (
 	"github.com/drayage/dray/internal/host"
 )
 
-// HeirCommand is the sub-command of a supervisor's log keeper. It calls
+// LogKeeperCommand is the sub-command of a supervisor's log keeper. It calls
 // KeepOutput; its arguments are chain and functions.
-const HeirCommand = "keep-output"
+const LogKeeperCommand = "keep-output"
 
 // firstOutput is the log keeper's descriptor of the first function's output.
 const firstOutput = 3
@@ -40,7 +40,7 @@ func (s *Supervisor) keepLogKeeper(ctx context.Context) {
 
 // runLogKeeper starts the log keeper and waits for its end, or kills it when ctx ends.
 func (s *Supervisor) runLogKeeper(ctx context.Context) error {
-	args := []string{HeirCommand, s.live.Chain.Name}
+	args := []string{LogKeeperCommand, s.live.Chain.Name}
 	var files []*os.File
 	defer func() {
 		for _, f := range files {

@@ -26,7 +26,7 @@ func supervisorMain(args []string) error {
 	n := &Node{
 		StateDir: os.Getenv("DRAY_STATE"), Runtimes: []runtime.Runtime{process.New()}, Transports: []transport.Driver{bridge.New()},
 	}
-	if args[0] == HeirCommand {
+	if args[0] == LogKeeperCommand {
 		return n.KeepOutput(ctx, args[1], args[2:])
 	}
 	l, err := n.Open(args[1])
