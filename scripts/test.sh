@@ -3,7 +3,7 @@
 # Run lint and all tests in three lanes at once: most tests wait for a process, a link
 # or a machine to boot, and a core that waits in one lane computes in another.
 #
-#   program  test/e2e, the program as its user runs it; the runtimes it runs functions in
+#   program  test/e2e, the program as its user runs it; the packages that boot machines
 #   kernel   every other package that starts goroutines or changes the kernel's state,
 #            one package after another
 #   compute  lint, packages that start no goroutine, the C projects, a little fuzzing;
@@ -21,7 +21,7 @@ export DRAY_TEST_STRICT=1
 [ $# -gt 0 ] || set -- ./...
 go=$(scripts/find-go.sh)
 PATH="$(dirname "$go"):$PATH" # tools and tests call go by its name
-readonly program='/test/e2e$|/internal/function(/|$)' guides='/test/docs$'
+readonly program='/test/e2e$|/internal/function/(guest|lab|vm)(/|$)' guides='/test/docs$'
 # The race detector can find nothing in these, for they start no goroutine: a test in
 # test/style reads this line and looks. They compute, and it would take six times as long.
 readonly sequential='/(internal/(spec|plan|result)|experiments|images|test/(depcheck|style))(/|$)'

@@ -144,8 +144,8 @@ func TestBenchResumesAfterKill(t *testing.T) {
 }
 
 // TestBenchThroughAVNF: one thread sends and receives, with a function between. Fewer
-// packets are in flight than the rings hold, so none is lost, however late anyone
-// gets a CPU:
+// packets are in flight than the rings hold, so none is lost unless the function gets no
+// CPU until the generator has stopped waiting:
 //
 //	a.p0 ===shm=== vnf.q0   vnf.q1 ===shm=== a.p1
 //
@@ -167,15 +167,19 @@ vnfs: [l2fwd, bng, gtpu, lb-2]
 repetitions: 1
 trial: 250ms
 `)
-	out := filepath.Join(t.TempDir(), "out")
-	got := decode[struct{ Lines []report.BenchLine }](t, b.want(0, "bench", file, "--out", out, "--json"))
-	if len(got.Lines) != 4 {
-		t.Fatalf("%d lines", len(got.Lines))
-	}
-	for _, l := range got.Lines {
-		// With lb-2 four functions share the CPUs: a packet may arrive after the generator's wait.
-		if l.Rate == nil || l.Rate.Mean <= 0 || l.Lost.Sent == 0 || l.Lost.Lost != 0 && l.Config.VNF != "lb-2" {
-			t.Errorf("%s: rate %+v, lost %+v, %s%s", l.Config, l.Rate, l.Lost, l.Error, l.Skipped)
+	var out string
+	for attempt := range 4 {
+		out = filepath.Join(t.TempDir(), "out")
+		got := decode[struct{ Lines []report.BenchLine }](t, b.want(0, "bench", file, "--out", out, "--json"))
+		if len(got.Lines) != 4 {
+			t.Fatalf("%d lines", len(got.Lines))
+		}
+		late := lateLines(t, got.Lines)
+		if len(late) == 0 {
+			break
+		}
+		if attempt == 3 {
+			t.Errorf("lost in each of four runs, in the last: %v", late)
 		}
 	}
 	// Without FCS 104 bytes are sent. The gateway replaces 8 by 32; the UPF removes 44.
@@ -193,6 +197,22 @@ trial: 250ms
 	if len(left) != 0 {
 		t.Errorf("no records for %v", left)
 	}
+}
+
+// lateLines returns the lines that lost a packet: on a busy machine one can arrive after
+// the generator's wait. With lb-2 four functions share the CPUs, so it may always lose some.
+func lateLines(t *testing.T, lines []report.BenchLine) (late []string) {
+	t.Helper()
+	for _, l := range lines {
+		said := fmt.Sprintf("%s: rate %+v, lost %+v, %s%s", l.Config, l.Rate, l.Lost, l.Error, l.Skipped)
+		if l.Rate == nil || l.Lost.Sent == 0 {
+			t.Fatal(said)
+		}
+		if l.Config.VNF != "lb-2" && (l.Rate.Mean <= 0 || l.Lost.Lost != 0) {
+			late = append(late, said)
+		}
+	}
+	return late
 }
 
 func fileExists(path string) bool {

@@ -221,7 +221,8 @@ func (r *Runtime) Sandbox(s runtime.Spec) (*runtime.SandboxBuild, error) {
 		},
 	}
 	// The pause container, of the same image, shows how users are mapped.
-	steps = append(steps, s.PortsSteps(sandbox, func(ctx context.Context) (int, error) { return r.commandUser(ctx, s) })...)
+	// The daemon may have mounts of its own.
+	steps = append(steps, s.PortsSteps(sandbox, func(ctx context.Context) (int, error) { return r.commandUser(ctx, s) }, false)...)
 	return &runtime.SandboxBuild{Sandbox: sandbox, Steps: steps}, nil
 }
 

@@ -82,7 +82,8 @@ func (r *Runtime) Sandbox(s runtime.Spec) (*runtime.SandboxBuild, error) {
 			},
 		},
 	}
-	steps = append(steps, s.PortsSteps(sandbox, func(ctx context.Context) (int, error) { return r.user(ctx, s) })...)
+	// The function's creator may have mounts of its own.
+	steps = append(steps, s.PortsSteps(sandbox, func(ctx context.Context) (int, error) { return r.user(ctx, s) }, false)...)
 	return &runtime.SandboxBuild{Sandbox: sandbox, Steps: steps}, nil
 }
 

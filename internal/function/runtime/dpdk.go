@@ -77,11 +77,16 @@ func (s Spec) driver() (string, error) {
 }
 
 // linksStep makes the directories of the dpdk ports. Only the function's own
-// user, whose uid user returns, can enter them.
-func (s Spec) linksStep(sandbox *Sandbox, user func(context.Context) (int, error)) step.Step {
+// user, whose uid user returns, can enter them. They are small if the function's programs
+// are sure to see a file system that is mounted now.
+func (s Spec) linksStep(sandbox *Sandbox, user func(context.Context) (int, error), seesMounts bool) step.Step {
 	makes := []step.Resource{host.DirResource(s.linksDir()), host.DirResource(s.runtimeDir()), host.DirResource(filepath.Dir(s.driverFile()))}
-	for _, p := range s.dpdkPorts() {
-		makes = append(makes, host.MountResource(s.LinkDir(p)))
+	linkDir := func(dir string, uid int) error { return os.Chown(dir, uid, -1) }
+	if seesMounts {
+		linkDir = host.MountScratch
+		for _, p := range s.dpdkPorts() {
+			makes = append(makes, host.MountResource(s.LinkDir(p)))
+		}
 	}
 	return step.Step{
 		Name:  s.Function.Name + ": create the directories of dpdk ports",
@@ -104,7 +109,7 @@ func (s Spec) linksStep(sandbox *Sandbox, user func(context.Context) (int, error
 				if err := os.Mkdir(s.LinkDir(p), 0o700); err != nil {
 					return err
 				}
-				if err := host.MountScratch(s.LinkDir(p), uid); err != nil {
+				if err := linkDir(s.LinkDir(p), uid); err != nil {
 					return err
 				}
 			}

@@ -31,8 +31,9 @@ func (s Spec) PortsDir() string { return filepath.Join(s.Dir, "ports") }
 // PortsSteps makes that directory, for a function with native or dpdk ports, and
 // records it in the sandbox. When the step runs, user returns the host uid of the
 // function's command. The function may list the directory but not change it; the
-// broker makes each socket for that uid alone.
-func (s Spec) PortsSteps(sandbox *Sandbox, user func(context.Context) (int, error)) []step.Step {
+// broker makes each socket for that uid alone. seesMounts says that the function's
+// programs are sure to see a file system that a step mounts below its directories.
+func (s Spec) PortsSteps(sandbox *Sandbox, user func(context.Context) (int, error), seesMounts bool) []step.Step {
 	if !s.HasPortSockets() {
 		return nil
 	}
@@ -56,7 +57,7 @@ func (s Spec) PortsSteps(sandbox *Sandbox, user func(context.Context) (int, erro
 		},
 	}}
 	if s.HasDpdkPorts() {
-		steps = append(steps, s.linksStep(sandbox, user))
+		steps = append(steps, s.linksStep(sandbox, user, seesMounts))
 	}
 	return steps
 }
