@@ -44,7 +44,7 @@ apt() {
 		-o APT::Sandbox::User="$(id -un)" -o Acquire::Retries=3 "$@" >"$work/log" 2>&1 </dev/null
 }
 
-# prepare makes a temporary folder beside the headers.
+# prepare makes a temporary folder on the same file system as the headers.
 prepare() {
 	mkdir -p out/dpdk-source
 	# On the same file system, so that what is complete can be moved to its place.

@@ -124,7 +124,7 @@ lane compute compute_lane
 for pid in "${lanes[@]}"; do
 	wait "$pid" || status=1
 done
-# Once more, where whoever reads only the end of the output finds it.
+# Once more at the end, which is all that some people read.
 [ "$status" -eq 0 ] || grep -h -E -B 15 -A 8 '^ *--- FAIL|^FAIL|^panic:' out/test-{program,kernel,compute}.txt || true
 printf '\n== the 30 slowest tests, in seconds\n'
 for lane in program kernel compute; do slowest "$lane"; done | sort -rn | sed -n 1,30p

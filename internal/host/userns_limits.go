@@ -18,7 +18,7 @@ const share = 16
 
 // userLimits bound what a user namespace uses in all, by their name below
 // /proc/sys/user (namespaces(7)). A container takes one namespace of each kind, and
-// so does each program that `dray exec` starts beside it; none needs more users or
+// so does each program that `dray exec` starts; none needs more users or
 // networks. Ordinary programs have one inotify instance and some hundred watches.
 var userLimits = []struct {
 	name string

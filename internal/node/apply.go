@@ -23,7 +23,8 @@ import (
 // chain's lock. Everything outside the changes keeps running, traffic included.
 // After an error, applying the same file again continues.
 func (l *Live) Apply(ctx context.Context, c *chain.Chain, source []byte, p *plan.Plan, changes []Change, settle time.Duration) error {
-	if err := l.checkSupervised(); err != nil {
+	status, _ := l.published() // without one, there is no supervisor
+	if err := l.checkSupervised(status); err != nil {
 		return err
 	}
 	if err := l.claimCPUs(ctx, p.ClaimedCPUs()); err != nil {
@@ -53,9 +54,10 @@ func (l *Live) claimCPUs(ctx context.Context, cpus []int) error {
 	})
 }
 
-func (l *Live) checkSupervised() error {
-	var s Status
-	if err := readJSON(filepath.Join(l.dir, fileStatus), &s); err != nil || s.Supervisor.PID == 0 || !s.Supervisor.Alive() {
+// checkSupervised returns an error unless the status is that of a live supervisor of
+// this version.
+func (l *Live) checkSupervised(s Status) error {
+	if s.Supervisor.PID == 0 || !s.Supervisor.Alive() {
 		return fmt.Errorf("the supervisor of chain %s is dead, which would start its functions; run `dray down %[1]s` and `dray up` again", l.Chain.Name)
 	}
 	if s.Protocol != supervisorProtocol {
@@ -311,8 +313,8 @@ func (l *Live) reload(ctx context.Context, settle time.Duration) error {
 		return err
 	}
 	for {
-		var status Status
-		if err := readJSON(filepath.Join(l.dir, fileStatus), &status); err != nil {
+		status, err := l.published()
+		if err != nil {
 			return err
 		}
 		maps.DeleteFunc(status.Functions, func(name string, _ FunctionStatus) bool { return !slices.Contains(l.State.Unsettled, name) })
@@ -324,7 +326,7 @@ func (l *Live) reload(ctx context.Context, settle time.Duration) error {
 			l.State.Unsettled = nil
 			return l.save()
 		}
-		if err := l.checkSupervised(); err != nil {
+		if err := l.checkSupervised(status); err != nil {
 			return err
 		}
 		if err := host.Sleep(ctx, lockPoll); err != nil {
@@ -335,8 +337,8 @@ func (l *Live) reload(ctx context.Context, settle time.Duration) error {
 
 // adopt makes the supervisor adopt the state, and waits until it has.
 func (l *Live) adopt(ctx context.Context) error {
-	var status Status
-	if err := readJSON(filepath.Join(l.dir, fileStatus), &status); err != nil {
+	status, err := l.published()
+	if err != nil {
 		return err
 	}
 	supervisor, before := status.Supervisor, status.Reloads
@@ -345,11 +347,11 @@ func (l *Live) adopt(ctx context.Context) error {
 		return err
 	}
 	if !supervisor.Signal(ReloadSignal) {
-		return l.checkSupervised()
+		return l.checkSupervised(status)
 	}
 	for {
-		status = Status{}
-		if err := readJSON(filepath.Join(l.dir, fileStatus), &status); err != nil {
+		status, err := l.published()
+		if err != nil {
 			return err
 		}
 		switch {
@@ -358,7 +360,7 @@ func (l *Live) adopt(ctx context.Context) error {
 		case status.Reloads != before && status.ReloadError != "":
 			return fmt.Errorf("the supervisor of chain %s cannot read the changed chain: %s", l.Chain.Name, status.ReloadError)
 		}
-		if err := l.checkSupervised(); err != nil {
+		if err := l.checkSupervised(status); err != nil {
 			return err
 		}
 		if err := host.Sleep(ctx, lockPoll); err != nil {

@@ -103,37 +103,43 @@ func applied(t *testing.T, n *Node, text string) (string, error) {
 	return strings.Join(names, ", "), errors.Join(err, l.Release())
 }
 
+// applyPastFaults applies a change until it completes, failing it once at each step.
+func applyPastFaults(t *testing.T, n *Node, at step.Phase, text string) {
+	t.Helper()
+	injected := errors.New("injected")
+	failures := 0
+	for fail := 1; ; fail++ {
+		seen := 0
+		n.Fault = func(_ step.Step, phase step.Phase) error {
+			if phase == at {
+				seen++
+			}
+			if phase == at && seen == fail {
+				return injected
+			}
+			return nil
+		}
+		what, err := applied(t, n, text)
+		if err == nil {
+			break
+		}
+		failures++
+		if !errors.Is(err, injected) {
+			t.Fatalf("failing step %d: %s: %v", fail, what, err)
+		}
+	}
+	n.Fault = nil
+	if failures < 4 {
+		t.Errorf("only %d steps could fail", failures)
+	}
+}
+
 // A change that fails at any step can be applied again, and completes.
 func TestApplyGoesOnAfterAFailure(t *testing.T) {
 	n := newNode(t)
 	supervisedPair(t, n)
-	injected := errors.New("injected")
 	for _, at := range []step.Phase{step.Before, step.After} {
-		failures := 0
-		for fail := 1; ; fail++ {
-			seen := 0
-			n.Fault = func(_ step.Step, phase step.Phase) error {
-				if phase == at {
-					seen++
-				}
-				if phase == at && seen == fail {
-					return injected
-				}
-				return nil
-			}
-			what, err := applied(t, n, grownYAML)
-			if err == nil {
-				break
-			}
-			failures++
-			if !errors.Is(err, injected) {
-				t.Fatalf("failing step %d: %s: %v", fail, what, err)
-			}
-		}
-		n.Fault = nil
-		if failures < 4 {
-			t.Errorf("only %d steps could fail", failures)
-		}
+		applyPastFaults(t, n, at, grownYAML)
 		l, err := n.Open("pair")
 		if err != nil {
 			t.Fatal(err)

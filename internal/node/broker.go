@@ -83,7 +83,7 @@ func hasBrokeredEnd(l plan.Link) bool {
 // createBroker starts the chain's broker, and restarts it as long as this process
 // owns the chain.
 func (l *Live) createBroker(ctx context.Context, runner *step.Runner) error {
-	leaf := l.node.cgroupOf(l.Chain.Name).Child(brokerGroup)
+	leaf := l.node.Cgroup(l.Chain.Name).Child(brokerGroup)
 	err := runner.Run(ctx, []step.Step{{
 		Name:  "chain " + l.Chain.Name + ": start broker",
 		Makes: []step.Resource{host.DirResource(l.BrokerDir()), host.CgroupResource(leaf)},
@@ -112,7 +112,7 @@ func (l *Live) startBroker(ctx context.Context, restarts int) error {
 	if err != nil {
 		return fmt.Errorf("find this program: %w", err)
 	}
-	leaf := l.node.cgroupOf(l.Chain.Name).Child(brokerGroup)
+	leaf := l.node.Cgroup(l.Chain.Name).Child(brokerGroup)
 	cmd, err := l.detach(leaf, l.BrokerLog(), program, []string{"daemon", l.Chain.Name}, nil, brokerEnv+"=1")
 	if err != nil {
 		return fmt.Errorf("start broker: %w", err)

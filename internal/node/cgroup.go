@@ -5,7 +5,4 @@ package node
 import "github.com/drayage/dray/internal/host"
 
 // Cgroup is the root of the chain's control groups.
-func (l *Live) Cgroup() host.Cgroup { return l.node.cgroupOf(l.Chain.Name) }
-
-// Cgroup is the root of a chain's cgroup tree.
-func (n *Node) Cgroup(chainName string) host.Cgroup { return n.cgroupOf(chainName) }
+func (l *Live) Cgroup() host.Cgroup { return l.node.Cgroup(l.Chain.Name) }

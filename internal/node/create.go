@@ -141,7 +141,7 @@ func (n *Node) clearLeftover(ctx context.Context, name string) error {
 
 func (l *Live) create(ctx context.Context, source []byte, p *plan.Plan) error {
 	n, c := l.node, l.Chain
-	cgroup := n.cgroupOf(c.Name)
+	cgroup := n.Cgroup(c.Name)
 	runner := n.runner(l.journal)
 	if err := runner.Run(ctx, []step.Step{{
 		Name:  "chain " + c.Name + ": control group",
@@ -280,7 +280,7 @@ func (l *Live) linkSpec(pl plan.Link, number int) (transport.Spec, error) {
 		Chain:      l.Chain.Name,
 		Link:       pl.Name,
 		Dir:        filepath.Join(l.dir, "link", own),
-		Cgroup:     l.node.cgroupOf(l.Chain.Name).Child("link-" + own),
+		Cgroup:     l.node.Cgroup(l.Chain.Name).Child("link-" + own),
 		CPUs:       pl.CPUs,
 		Broker:     l.BrokerDir(),
 		MTU:        pl.MTU,

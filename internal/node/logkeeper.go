@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 
@@ -58,7 +57,7 @@ func (s *Supervisor) runLogKeeper(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
 	}
-	leaf := s.live.node.cgroupOf(s.live.Chain.Name).Child(supervisorGroup)
+	leaf := s.live.node.Cgroup(s.live.Chain.Name).Child(supervisorGroup)
 	cmd, err := s.live.detach(leaf, s.live.SupervisorLog(), s.keeper, args, files)
 	if err != nil {
 		return err
@@ -89,8 +88,8 @@ func (n *Node) KeepOutput(ctx context.Context, chainName string, functions []str
 		outputs = append(outputs, &output{read: file, done: make(chan struct{})})
 	}
 	l := &Live{dir: n.dir(chainName)}
-	var s Status
-	if err := readJSON(filepath.Join(l.dir, fileStatus), &s); err != nil {
+	s, err := l.published()
+	if err != nil {
 		return err
 	}
 	if err := awaitEnd(ctx, s.Supervisor); err != nil {

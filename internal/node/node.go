@@ -59,9 +59,9 @@ func StateDir() (string, error) {
 
 func (n *Node) dir(chainName string) string { return filepath.Join(n.StateDir, chainName) }
 
-// cgroupOf is the root of a chain's cgroup tree. Chains of a non-default state
+// Cgroup is the root of a chain's cgroup tree. Chains of a non-default state
 // directory get their own tree.
-func (n *Node) cgroupOf(chainName string) host.Cgroup {
+func (n *Node) Cgroup(chainName string) host.Cgroup {
 	root := "/dray"
 	if n.StateDir != DefaultStateDir {
 		root += "-" + filepath.Base(n.StateDir) + "-" + shortHash(n.StateDir)
@@ -107,7 +107,7 @@ func (n *Node) spec(c *chain.Chain, p *plan.Plan, f chain.Function) runtime.Spec
 		Function: f,
 		Dir:      filepath.Join(n.dir(c.Name), "fn", f.Name),
 		State:    n.StateDir,
-		Cgroup:   n.cgroupOf(c.Name).Child("fn-" + f.Name),
+		Cgroup:   n.Cgroup(c.Name).Child("fn-" + f.Name),
 	}
 	if placed := p.Function(f.Name); placed != nil {
 		s.CPUs = placed.CPUs
@@ -145,7 +145,7 @@ func (n *Node) removeAll(ctx context.Context, chainName string, made []step.Reso
 	ctx, cancel := context.WithTimeout(ctx, removalTimeout)
 	defer cancel()
 	r := n.runner(nil)
-	root := n.cgroupOf(chainName)
+	root := n.Cgroup(chainName)
 	engines, rest := n.splitEngines(made)
 	if err := r.Remove(ctx, []step.Resource{host.CgroupResource(root.Child(supervisorGroup))}); err != nil {
 		return err
@@ -187,7 +187,7 @@ func (n *Node) owns(chainName string, r step.Resource) bool {
 	case host.KindDir, host.KindMount, host.KindNetns:
 		return below(n.dir(chainName), r.Path)
 	case host.KindCgroup:
-		root := n.cgroupOf(chainName).Path
+		root := n.Cgroup(chainName).Path
 		return r.Path == root || below(root, r.Path)
 	}
 	for _, d := range n.Transports {

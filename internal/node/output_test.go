@@ -72,7 +72,7 @@ func TestOutputOutlivesTheSupervisor(t *testing.T) {
 	if err := l.StartSupervisor(ctx, program, 100*time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
-	leaf := n.cgroupOf(c.Name).Child(supervisorGroup)
+	leaf := n.Cgroup(c.Name).Child(supervisorGroup)
 	await(t, "a log keeper", func() bool { pids, err := leaf.Processes(); return err == nil && len(pids) == 2 })
 
 	var s Status

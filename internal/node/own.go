@@ -11,7 +11,7 @@ import (
 // CountOwn counts the memory and the huge pages that the chain uses as available, for a
 // plan that replaces the chain's.
 func (l *Live) CountOwn(inv *inventory.Inventory) {
-	group := l.node.cgroupOf(l.Chain.Name)
+	group := l.node.Cgroup(l.Chain.Name)
 	inv.Host.MemoryFree = min(inv.Host.MemoryTotal, inv.Host.MemoryFree+group.HeldMemory())
 	asked := askedPages(l.Chain)
 	for i := range inv.Host.HugePages {

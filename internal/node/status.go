@@ -42,12 +42,17 @@ func sortedStatus(functions map[string]FunctionStatus) []FunctionStatus {
 	return list
 }
 
+// published is what the supervisor published last.
+func (l *Live) published() (s Status, err error) {
+	err = readJSON(filepath.Join(l.dir, fileStatus), &s)
+	return s, err
+}
+
 // Status reads the supervisor's last published status, with functions sorted by
 // name, and whether the supervisor still runs. A chain whose functions never
 // started has none here.
 func (l *Live) Status() (functions []FunctionStatus, supervised bool, err error) {
-	var s Status
-	err = readJSON(filepath.Join(l.dir, fileStatus), &s)
+	s, err := l.published()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, false, nil
 	}
@@ -67,8 +72,8 @@ func (l *Live) Status() (functions []FunctionStatus, supervised bool, err error)
 
 // Supervisor is the chain's current or last supervisor process; nil if none.
 func (l *Live) Supervisor() *host.ProcessID {
-	var s Status
-	if err := readJSON(filepath.Join(l.dir, fileStatus), &s); err != nil || s.Supervisor.PID == 0 {
+	s, err := l.published()
+	if err != nil || s.Supervisor.PID == 0 {
 		return nil
 	}
 	return &s.Supervisor
@@ -99,7 +104,7 @@ func (l *Live) Check(ctx context.Context) map[string]error {
 // cgroup, and waits until the commands have settled.
 func (l *Live) StartSupervisor(ctx context.Context, program string, settle time.Duration) error {
 	l.leave() // to the supervisor
-	leaf := l.node.cgroupOf(l.Chain.Name).Child(supervisorGroup)
+	leaf := l.node.Cgroup(l.Chain.Name).Child(supervisorGroup)
 	if err := leaf.Create(host.Limits{}); err != nil {
 		return err
 	}

@@ -90,7 +90,7 @@ func TestAnEngineThatHangsIsNamed(t *testing.T) {
 	if err := <-stopped; !errors.Is(err, errStuck) || !strings.Contains(err.Error(), "stop function a: ") {
 		t.Errorf("the supervisor says %v", err)
 	}
-	sandbox, cgroup := l.State.Sandboxes["a"], n.cgroupOf(c.Name)
+	sandbox, cgroup := l.State.Sandboxes["a"], n.Cgroup(c.Name)
 	if err := l.Remove(context.Background()); !errors.Is(err, errStuck) || !strings.Contains(err.Error(), "dray gc") {
 		t.Errorf("its removal says %v", err)
 	}

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Descriptors that a peer attaches to its rings. One of them can make close wait for as long as the
- * peer likes: a TCP socket with SO_LINGER, unsent data and a deaf receiver does. Whoever drops the
- * last reference waits: so no thread of the application may read such a ring, nor close a bell that
- * may hold one.
+ * peer likes: a TCP socket with SO_LINGER, unsent data and a deaf receiver does. The thread that
+ * drops the last reference waits: so no thread of the application may read such a ring, nor close a
+ * bell that may hold one.
  */
 #ifndef DRAY_RIGHTS_H
 #define DRAY_RIGHTS_H

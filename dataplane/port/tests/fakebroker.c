@@ -69,6 +69,15 @@ int fake_telemetry(void)
 	return broker_memfd(LAYOUT_PAGE + TELEMETRY_BLOCK, FAKE_SEALS);
 }
 
+void fake_greet(int fd)
+{
+	struct wire_message m;
+
+	CHECK(fake_hear(fd, WIRE_HELLO));
+	fake_welcome(&m);
+	fake_welcome_with(fd, &m, fake_telemetry());
+}
+
 static struct sockaddr_un address = {.sun_family = AF_UNIX};
 
 void fake_listen(void)

@@ -26,4 +26,7 @@ void fake_welcome(struct wire_message *m);
 void fake_welcome_with(int fd, struct wire_message *m, int telemetry);
 int fake_telemetry(void);
 
+/* Wait for HELLO, and send a WELCOME that is right. */
+void fake_greet(int fd);
+
 #endif

@@ -243,13 +243,10 @@ static void *serve(void *argument)
 {
 	struct session *s = argument;
 	int fd = fake_accept();
-	struct wire_message m;
 	struct offer o;
 
 	atomic_store(&s->fd, fd);
-	CHECK(fake_hear(fd, WIRE_HELLO));
-	fake_welcome(&m);
-	fake_welcome_with(fd, &m, fake_telemetry());
+	fake_greet(fd);
 	good_offer(&o);
 	s->error = s->spoil(&o);
 	(void)wire_send(fd, &o.m, o.fds, o.count);
@@ -366,12 +363,9 @@ static void *serve_live(void *argument)
 {
 	struct live_session *s = argument;
 	int fd = fake_accept();
-	struct wire_message m;
 	struct offer o;
 
-	CHECK(fake_hear(fd, WIRE_HELLO));
-	fake_welcome(&m);
-	fake_welcome_with(fd, &m, fake_telemetry());
+	fake_greet(fd);
 	good_offer(&o);
 	(void)wire_send(fd, &o.m, o.fds, o.count);
 	CHECK(fake_hear(fd, WIRE_MAPPED));
@@ -419,9 +413,7 @@ static void *flood(void *argument)
 	int fd = fake_accept();
 	struct wire_message m;
 
-	CHECK(fake_hear(fd, WIRE_HELLO));
-	fake_welcome(&m);
-	fake_welcome_with(fd, &m, fake_telemetry());
+	fake_greet(fd);
 	wire_begin(&m, FROM_BROKER, WIRE_STATS, 0);
 	m.header.type = WIRE_HINTS + 5;
 	while (!atomic_load(&s->done)) {

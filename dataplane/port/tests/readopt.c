@@ -48,11 +48,8 @@ static void *serve(void *argument)
 {
 	struct session *s = argument;
 	int fd = fake_accept();
-	struct wire_message m;
 
-	CHECK(fake_hear(fd, WIRE_HELLO));
-	fake_welcome(&m);
-	fake_welcome_with(fd, &m, fake_telemetry());
+	fake_greet(fd);
 	make_link(fd, s);
 	close(fd);
 	atomic_store(&s->gone, true);

@@ -5,7 +5,6 @@
  */
 #include <pthread.h>
 #include <rte_eal.h>
-#include <rte_eth_ring.h>
 #include <rte_ring.h>
 #include <stdatomic.h>
 
@@ -13,6 +12,7 @@
 #include "files.h"
 #include "ip4.h"
 #include "numbers.h"
+#include "ringport.h"
 #include "work.h"
 
 #define PORTS 2u
@@ -38,28 +38,6 @@ static void freed(void *address, void *context)
 {
 	(void)address;
 	(void)context;
-}
-
-static void make_port(unsigned i)
-{
-	struct rte_eth_conf conf = {0};
-	struct rte_ring *rx;
-	char name[16];
-	int port;
-
-	snprintf(name, sizeof(name), "rx%u", i);
-	rx = rte_ring_create(name, 64, 0, RING_F_SP_ENQ | RING_F_SC_DEQ);
-	name[0] = 't';
-	sent[i] = rte_ring_create(name, 64, 0, RING_F_SP_ENQ | RING_F_SC_DEQ);
-	CHECK(rx && sent[i]);
-	name[0] = 'p';
-	port = rte_eth_from_rings(name, &rx, 1, &sent[i], 1, 0);
-	CHECK(port >= 0);
-	program.device[i] = (uint16_t)port;
-	CHECK_EQ(rte_eth_dev_configure((uint16_t)port, 1, 1, &conf), 0);
-	CHECK_EQ(rte_eth_rx_queue_setup((uint16_t)port, 0, 64, 0, NULL, pool), 0);
-	CHECK_EQ(rte_eth_tx_queue_setup((uint16_t)port, 0, 64, 0, NULL), 0);
-	CHECK_EQ(rte_eth_dev_start((uint16_t)port), 0);
 }
 
 static void open_function(unsigned in, int n, const char *const *arguments)
@@ -241,7 +219,7 @@ int main(int argc, char **argv)
 	pool = rte_pktmbuf_pool_create("test", 1023, 0, 0, RTE_MBUF_DEFAULT_BUF_SIZE, 0);
 	CHECK(pool != NULL);
 	for (unsigned i = 0; i < PORTS; i++)
-		make_port(i);
+		program.device[i] = ring_port(i, pool, &sent[i]);
 	check_unchanged(0, 1, (const char *[]){"l2fwd"});
 	check_unchanged(0, 5, (const char *[]){"l3fwd", "--generate", "1", "--default-route", "1"});
 	for (unsigned in = 0; in < 2; in++) {

@@ -4,10 +4,10 @@
  * loses only its own.
  */
 #include <rte_eal.h>
-#include <rte_eth_ring.h>
 #include <rte_ring.h>
 
 #include "files.h"
+#include "ringport.h"
 #include "work.h"
 
 #define PORTS 4u  /* the NIC's and three workers' */
@@ -20,28 +20,6 @@ static struct program program;
 static struct counters counters;
 static struct rte_ring *to[PORTS]; /* what was sent by each port */
 static struct worker w;
-
-static void make_port(unsigned i)
-{
-	struct rte_eth_conf conf = {0};
-	struct rte_ring *rx;
-	char name[16];
-	int port;
-
-	snprintf(name, sizeof(name), "rx%u", i);
-	rx = rte_ring_create(name, 64, 0, RING_F_SP_ENQ | RING_F_SC_DEQ);
-	name[0] = 't';
-	to[i] = rte_ring_create(name, 64, 0, RING_F_SP_ENQ | RING_F_SC_DEQ);
-	CHECK(rx && to[i]);
-	name[0] = 'p';
-	port = rte_eth_from_rings(name, &rx, 1, &to[i], 1, 0);
-	CHECK(port >= 0);
-	program.device[i] = (uint16_t)port;
-	CHECK_EQ(rte_eth_dev_configure((uint16_t)port, 1, 1, &conf), 0);
-	CHECK_EQ(rte_eth_rx_queue_setup((uint16_t)port, 0, 64, 0, NULL, pool), 0);
-	CHECK_EQ(rte_eth_tx_queue_setup((uint16_t)port, 0, 64, 0, NULL), 0);
-	CHECK_EQ(rte_eth_dev_start((uint16_t)port), 0);
-}
 
 static void put_flow(uint8_t *frame, unsigned flow)
 {
@@ -159,7 +137,7 @@ int main(int argc, char **argv)
 	program.ports = program.function.ports = PORTS;
 	program.function.mode = MODE_LB;
 	for (unsigned i = 0; i < PORTS; i++)
-		make_port(i);
+		program.device[i] = ring_port(i, pool, &to[i]);
 	links_open(&program);
 	CHECK_EQ(program.function.lb.up, 0xe);
 	CHECK_EQ(program.function.lb.rebalances, 0);

@@ -47,7 +47,7 @@ func (d *deaf) end() {
 	d.accepted, d.listener = nil, -1
 }
 
-// socket returns a TCP socket with unsent data. Whoever closes it last waits a minute.
+// socket returns a TCP socket with unsent data. The process that closes it last waits a minute.
 func (d *deaf) socket() int {
 	d.t.Helper()
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -75,8 +75,8 @@ func (d *deaf) socket() int {
 	return fd
 }
 
-// give sends a message with a new socket, and more; the kernel may refuse it. Whoever closes
-// them last waits, which may be this process.
+// give sends a message with a new socket, and more; the kernel may refuse it. The
+// process that closes them last waits, and it may be this one.
 func (d *deaf) give(r *raw, m wire.Message, more ...int) {
 	fds := append(more, d.socket())
 	_ = r.send(m.Marshal(), fds...)

@@ -9,8 +9,8 @@ import (
 )
 
 // A descriptor that an end attaches to a message can make close block: a TCP socket with
-// SO_LINGER, unsent data and a deaf receiver does, for as long as the end likes. Whoever
-// drops the last reference waits, so the goroutine of a link never closes such a
+// SO_LINGER, unsent data and a deaf receiver does, for as long as the end likes. The
+// thread that drops the last reference waits, so the goroutine of a link never closes such a
 // descriptor, nor a socket whose queue may hold one.
 
 // rightsMax is the most descriptors that one message can carry: SCM_MAX_FD of the kernel.

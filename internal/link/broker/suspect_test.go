@@ -289,7 +289,7 @@ func TestABrokerThatOutlivedItsChain(t *testing.T) {
 	s.healthy(l)
 }
 
-// TestHolesAreRefused releases pages before the memory is sealed. Whoever touched them
+// TestHolesAreRefused releases pages before the memory is sealed. The end that touched them
 // would pay for them again, and a small limit would not bear it.
 func TestHolesAreRefused(t *testing.T) {
 	s, c, l := serveLink(t)
