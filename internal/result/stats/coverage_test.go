@@ -61,6 +61,13 @@ func meanCovers(d draw) covered {
 	}}
 }
 
+func lowerMeanCovers(d draw) covered {
+	return covered{"lower bound of a mean, t on logarithms", d.name, []int{5, 10, 20, 30}, func(rng *rand.Rand, n int, _ uint64) (bool, error) {
+		lower, err := LowerMean(Confidence, fill(rng, n, d.one))
+		return lower <= d.mean, err
+	}}
+}
+
 // pairsCover compares a with values of its own distribution: the true ratio is 1 if b
 // is like a.
 func pairsCover(a, b draw) covered {
@@ -164,6 +171,10 @@ var coverages = []struct {
 	{proportionCovers("0.01 % both", 0.0001, 0.0001, 0), false},
 	{runNoiseCovers, true},
 	{driftCovers, false},
+	{lowerMeanCovers(normal), false},
+	{lowerMeanCovers(uniform), false},
+	{lowerMeanCovers(lognormal3), false},
+	{lowerMeanCovers(exponential), false},
 	{boundCovers("upper bound of p95", UpperQuantile, func(truth, b float64) bool { return truth <= b }), false},
 	{boundCovers("lower bound of p95", LowerQuantile, func(truth, b float64) bool { return b <= truth }), false},
 }

@@ -49,6 +49,25 @@ func MeanAt(level float64, values []float64) (Estimate, error) {
 	}, nil
 }
 
+// LowerMean is a one-sided lower bound of the mean of independent values, one a trial, at
+// a confidence level: Student's t on the logarithms. It bounds the geometric mean, which
+// never exceeds the mean. Unlike a bound from the values, it stays positive if few trials
+// differ much. If a value is not positive, it is the bound of MeanAt.
+//
+// It returns a *TooFewError for fewer than two values.
+func LowerMean(level float64, values []float64) (float64, error) {
+	positive, err := logs(values)
+	if err != nil {
+		e, err := MeanAt(level, values)
+		return e.Lower, err
+	}
+	e, err := MeanAt(level, positive)
+	if err != nil {
+		return 0, err
+	}
+	return min(math.Exp(e.Lower), stat.Mean(values, nil)), nil // not above by rounding
+}
+
 // tQuantile is the p-quantile of Student's t with df degrees of freedom. The bounds of
 // one quantile need the same few values hundreds of times.
 func tQuantile(p float64, df int) float64 {

@@ -30,6 +30,27 @@ func TestMeanKnown(t *testing.T) {
 	near(t, "upper bound", e.Upper, 10.08+2.1318467863*0.1067707825, 1e-8)
 }
 
+func TestLowerMean(t *testing.T) {
+	for _, c := range []struct {
+		values []float64
+		want   float64
+	}{
+		{[]float64{1, math.E, math.E * math.E}, math.Exp(1 - 2.9199855804/math.Sqrt(3))},
+		{[]float64{-1, 0, 1}, -2.9199855804 / math.Sqrt(3)},
+		{[]float64{5, 5, 5}, 5},
+	} {
+		got, err := LowerMean(Confidence, c.values)
+		if err != nil {
+			t.Fatal(err)
+		}
+		near(t, "lower bound", got, c.want, 1e-8)
+	}
+	var few *TooFewError
+	if _, err := LowerMean(Confidence, []float64{1}); !errors.As(err, &few) {
+		t.Errorf("one value: error %v, want a *TooFewError", err)
+	}
+}
+
 func TestMeanTooFew(t *testing.T) {
 	for _, values := range [][]float64{nil, {1}} {
 		var few *TooFewError

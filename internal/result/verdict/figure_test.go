@@ -87,7 +87,7 @@ func TestVerdictsCarryNumbers(t *testing.T) {
 // TestIntervalsCarryNumbers: an undecided figure is an interval, and one never measured
 // has no number.
 func TestIntervalsCarryNumbers(t *testing.T) {
-	b := Judge(link(needsMin), goodputs(0.1*gig, 4*gig, 9*gig))[0].Bound
+	b := Judge(link(needsMin), goodputs(0, 4*gig, 9*gig))[0].Bound
 	if b.Value != nil || b.Low == nil || *b.Low != 0 || b.High == nil || *b.High < 9*gig || b.Unit != UnitBitrate {
 		t.Errorf("an interval is %+v", b)
 	}

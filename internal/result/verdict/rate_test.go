@@ -24,6 +24,9 @@ func TestMinBitrate(t *testing.T) {
 	}
 	judgeOne(t, link(needsMin), goodputs(3.4*gig, 3.5*gig, 3.6*gig), Missed, "even the upper bound", "")
 	judgeOne(t, link(needsMin), goodputs(3*gig, 4*gig, 6*gig), NotMeasurable, "between the bounds", "trials of this length")
+	modest := chain.Requires{MinBitrate: gig / 100}
+	judgeOne(t, link(modest), goodputs(0.5*gig, 4*gig, 7.4*gig), Met, "even the lower bound", "")
+	judgeOne(t, link(modest), goodputs(0.001*gig, 4*gig, 4*gig), NotMeasurable, "between the bounds", "")
 	judgeOne(t, link(needsMin), goodputs(9*gig, 9*gig), NotMeasurable, "2 usable trials", "1 trial more")
 }
 
