@@ -5,6 +5,7 @@ package e2e
 import (
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -100,9 +101,9 @@ func TestAStoppedPeerMissesEverything(t *testing.T) {
 	}
 }
 
-// realtimeHog keeps its CPU for 20 ms of every 25. The scheduler's reserve for
+// realtimeHog keeps its CPU for 50 ms of every 60. The scheduler's reserve for
 // ordinary threads cannot interrupt it, and none starves.
-const realtimeHog = `use Time::HiRes qw(time sleep); while (1) { my $end = time + 0.02; 1 while time < $end; sleep 0.005 }`
+const realtimeHog = `use Time::HiRes qw(time sleep); while (1) { my $end = time + 0.05; 1 while time < $end; sleep 0.01 }`
 
 // TestAPinnedHogIsNoticed repeatedly takes a pinned function's CPU away. If that delays the
 // packets, the link misses its budget; if it delays the sender itself, the verdict must say
@@ -113,7 +114,7 @@ func TestAPinnedHogIsNoticed(t *testing.T) {
 		t.Skipf("no real-time scheduling in this control group (cpu.rt_runtime_us): %s", out)
 	}
 	b := newBench(t)
-	text := pair{Name: "hog", Load: "10Mbps", Requires: "{latency: 1ms, percentile: 75}"}.yaml()
+	text := pair{Name: "hog", Load: "10Mbps", Requires: "{latency: 5ms, percentile: 90}"}.yaml()
 	text = strings.Replace(text, "name: a\n", "name: a\n    cpus: \"0\"\n", 1)
 	b.want(0, "up", b.file(text))
 	defer b.want(0, "down", "hog")
@@ -127,8 +128,8 @@ func TestAPinnedHogIsNoticed(t *testing.T) {
 	}
 	defer func() { _ = hog.Process.Kill(); _ = hog.Wait() }()
 	var broken verdicts
-	for range 4 {
-		r := b.dray("verify", "hog", "--json", "--rounds", "4", "--duration", "1s", "--out", filepath.Join(t.TempDir(), "out"))
+	for rounds := 4; rounds <= 32; rounds *= 2 {
+		r := b.dray("verify", "hog", "--json", "--rounds", strconv.Itoa(rounds), "--duration", "1s", "--out", filepath.Join(t.TempDir(), "out"))
 		broken = decode[verdicts](t, r)
 		latency := broken.Verdicts[0]
 		if r.Code == 4 && latency.Verdict == "missed" || r.Code == 5 && strings.Contains(latency.Reason, "the sender itself was") {
