@@ -174,12 +174,12 @@ trial: 250ms
 		if len(got.Lines) != 4 {
 			t.Fatalf("%d lines", len(got.Lines))
 		}
-		late := lateLines(t, got.Lines)
+		late := lateLines(got.Lines)
 		if len(late) == 0 {
 			break
 		}
 		if attempt == 3 {
-			t.Errorf("lost in each of four runs, in the last: %v", late)
+			t.Errorf("lost or silent in each of four runs, in the last: %v", late)
 		}
 	}
 	// Without FCS 104 bytes are sent. The gateway replaces 8 by 32; the UPF removes 44.
@@ -199,17 +199,14 @@ trial: 250ms
 	}
 }
 
-// lateLines returns the lines that lost a packet: on a busy machine one can arrive after
-// the generator's wait. With lb-2 four functions share the CPUs, so it may always lose some.
-func lateLines(t *testing.T, lines []report.BenchLine) (late []string) {
-	t.Helper()
+// lateLines returns the lines without a figure or with a lost packet. On a busy machine the
+// kernel may let a function wait for longer than a trial lasts. With lb-2 four functions
+// share the CPUs, so it may always lose some.
+func lateLines(lines []report.BenchLine) (late []string) {
 	for _, l := range lines {
-		said := fmt.Sprintf("%s: rate %+v, lost %+v, %s%s", l.Config, l.Rate, l.Lost, l.Error, l.Skipped)
-		if l.Rate == nil || l.Lost.Sent == 0 {
-			t.Fatal(said)
-		}
-		if l.Config.VNF != "lb-2" && (l.Rate.Mean <= 0 || l.Lost.Lost != 0) {
-			late = append(late, said)
+		silent := l.Rate == nil || l.Lost.Sent == 0
+		if silent || l.Config.VNF != "lb-2" && (l.Rate.Mean <= 0 || l.Lost.Lost != 0) {
+			late = append(late, fmt.Sprintf("%s: rate %+v, lost %+v, %s%s", l.Config, l.Rate, l.Lost, l.Error, l.Skipped))
 		}
 	}
 	return late

@@ -126,10 +126,6 @@ func (r *Runner) open(ctx context.Context, turn *runner.Turn, v visit) (*setup, 
 	return s, err
 }
 
-// vnfStarts is how long a VNF must run to count as started: longer than EAL takes
-// to fail.
-const vnfStarts = 1500 * time.Millisecond
-
 // startFunctions runs the chain's commands until it is taken down.
 func (s *setup) startFunctions(ctx context.Context) error {
 	supervisor, err := s.live.Supervise()
@@ -146,10 +142,8 @@ func (s *setup) startFunctions(ctx context.Context) error {
 		stop()
 		<-done
 	}
-	err = supervisor.Settled(ctx, vnfStarts)
-	if ready := s.readiness(); err == nil && ready != nil {
-		err = awaitReady(ctx, s.live.LogFile(through), ready, func(ctx context.Context) error { return supervisor.Settled(ctx, 0) })
-	}
+	ended := func(ctx context.Context) error { return supervisor.Settled(ctx, 0) }
+	err = awaitReady(ctx, s.live.LogFile(through), s.readiness(), ended)
 	if err != nil {
 		if _, logErr := os.Stat(s.live.LogFile(through)); logErr == nil {
 			err = fmt.Errorf("%w; its last output:\n%s", err, s.live.LogTail(through, 5))
