@@ -7,8 +7,11 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"slices"
 	"sync"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/drayage/dray/internal/host"
 )
@@ -39,26 +42,11 @@ func (s *Supervisor) keepLogKeeper(ctx context.Context) {
 
 // runLogKeeper starts the log keeper and waits for its end, or kills it when ctx ends.
 func (s *Supervisor) runLogKeeper(ctx context.Context) error {
-	args := []string{LogKeeperCommand, s.live.Chain.Name}
-	var files []*os.File
-	defer func() {
-		for _, f := range files {
-			f.Close()
-		}
-	}()
-	for _, name := range slices.Sorted(maps.Keys(s.outputs)) {
-		file, err := s.outputs[name].reader()
-		if err != nil {
-			return err
-		}
-		args, files = append(args, name), append(files, file)
-	}
-	if len(files) == 0 {
+	if len(s.outputs) == 0 {
 		<-ctx.Done()
 		return nil
 	}
-	leaf := s.live.node.Cgroup(s.live.Chain.Name).Child(supervisorGroup)
-	cmd, err := s.live.detach(leaf, s.live.SupervisorLog(), s.keeper, args, files)
+	cmd, err := s.startLogKeeper()
 	if err != nil {
 		return err
 	}
@@ -74,6 +62,26 @@ func (s *Supervisor) runLogKeeper(ctx context.Context) error {
 	return nil
 }
 
+// startLogKeeper starts it with duplicates of the outputs' reading ends.
+func (s *Supervisor) startLogKeeper() (*exec.Cmd, error) {
+	args := []string{LogKeeperCommand, s.live.Chain.Name}
+	var files []*os.File
+	defer func() {
+		for _, f := range files {
+			f.Close()
+		}
+	}()
+	for _, name := range slices.Sorted(maps.Keys(s.outputs)) {
+		file, err := s.outputs[name].read.Duplicate()
+		if err != nil {
+			return nil, err
+		}
+		args, files = append(args, name), append(files, file)
+	}
+	leaf := s.live.node.Cgroup(s.live.Chain.Name).Child(supervisorGroup)
+	return s.live.detach(leaf, s.live.SupervisorLog(), s.keeper, args, files)
+}
+
 // KeepOutput is the log keeper: after the chain's supervisor ends, it copies the
 // functions' output, from descriptor 3 on, to their logs, until all writers have
 // ended.
@@ -81,11 +89,16 @@ func (n *Node) KeepOutput(ctx context.Context, chainName string, functions []str
 	var outputs []*output
 	for i := range functions {
 		// First, before anything else uses the number.
-		file := os.NewFile(uintptr(firstOutput+i), "output")
-		if _, err := file.Stat(); err != nil {
+		if err := unix.Fstat(firstOutput+i, new(unix.Stat_t)); err != nil {
 			return fmt.Errorf("this is an internal part of dray's supervisor, not for use by hand: no output of function %s: %w", functions[i], err)
 		}
-		outputs = append(outputs, &output{read: file, done: make(chan struct{})})
+	}
+	for i := range functions {
+		o, err := readOutput(firstOutput+i, realClock)
+		if err != nil {
+			return err
+		}
+		outputs = append(outputs, o)
 	}
 	l := &Live{dir: n.dir(chainName)}
 	s, err := l.published()
