@@ -16,10 +16,11 @@ import (
 
 // Bounds on the broker's cost per end.
 const (
-	sendBuffer      = 16 << 10 // bytes that the kernel buffers for an end that does not read
-	maxPending      = 8        // connections of one port before HELLO
-	acceptsPerStep  = 8        // before other descriptors get their turn
-	messagesPerStep = 64       // of one connection
+	sendBuffer      = 16 << 10               // bytes that the kernel buffers for an end that does not read
+	maxPending      = 8                      // connections of one port before HELLO; a newer one replaces the oldest
+	helloGrace      = 100 * time.Millisecond // from the connection until it may be replaced
+	acceptsPerStep  = 8                      // before other descriptors get their turn
+	messagesPerStep = 64                     // of one connection
 )
 
 // end is one port: its socket, and the connection that has it open.
@@ -29,8 +30,8 @@ type end struct {
 	listener  *source
 	socket    place // address of the listener
 	muted     bool
-	again     time.Time // when a muted port listens again, if there is room
-	pending   []*conn
+	again     time.Time    // when a muted port listens again
+	pending   []*conn      // oldest first
 	conn      *conn        // has sent HELLO
 	accepts   bucket       // of connections
 	held      atomic.Int32 // telemetry memfds still in use anywhere
@@ -98,7 +99,11 @@ func (e *end) accept() {
 			e.mute(now.Add(acceptPause))
 			return
 		}
-		if len(e.pending) >= maxPending || !e.accepts.take(now) {
+		if room := e.nextRoom(); now.Before(room) {
+			e.mute(room)
+			return
+		}
+		if !e.accepts.take(now) {
 			e.mute(e.accepts.next(now))
 			return
 		}
@@ -138,8 +143,19 @@ func (e *end) taken() bool {
 	return e.conn != nil
 }
 
+// nextRoom is when another connection can wait for HELLO: the zero time if now.
+func (e *end) nextRoom() time.Time {
+	if len(e.pending) < maxPending {
+		return time.Time{}
+	}
+	return e.pending[0].deadline.Add(helloGrace - helloTimeout)
+}
+
 // greet waits for HELLO on a new connection.
 func (e *end) greet(fd int) {
+	if len(e.pending) >= maxPending {
+		e.replace(e.pending[0])
+	}
 	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, sendBuffer) // never fails on a socket
 	c := &conn{telemetry: -1, deadline: time.Now().Add(helloTimeout), messages: bucket{burst: 64, every: 10 * time.Millisecond}}
 	s, err := e.link.poller.add(fd, false, func() { e.read(c) })
@@ -152,7 +168,18 @@ func (e *end) greet(fd int) {
 	e.pending = append(e.pending, c)
 }
 
-// mute leaves connections in the kernel until that time, and until there is room.
+// replace drops a pending connection for a newer one, unless its HELLO has just come.
+func (e *end) replace(c *conn) {
+	e.read(c)
+	if c.hello == nil && !c.failed {
+		e.refuse(c, unix.ETIMEDOUT, wire.TypeHello, "no HELLO, and a newer connection came")
+	}
+	if c.failed {
+		e.dropPending(c)
+	}
+}
+
+// mute leaves connections in the kernel until that time.
 func (e *end) mute(until time.Time) {
 	e.again = until
 	if e.muted {
@@ -179,7 +206,7 @@ func (e *end) next() time.Time {
 			next = c.deadline
 		}
 	}
-	if e.muted && len(e.pending) < maxPending && (next.IsZero() || e.again.Before(next)) {
+	if e.muted && (next.IsZero() || e.again.Before(next)) {
 		next = e.again
 	}
 	return next
@@ -198,7 +225,7 @@ func (e *end) step(now time.Time) {
 	if c := e.conn; c != nil && !c.deadline.IsZero() && !now.Before(c.deadline) {
 		c.failed = true // the peer of a live end did not come; the end will try again
 	}
-	if e.muted && len(e.pending) < maxPending && !now.Before(e.again) {
+	if e.muted && !now.Before(e.again) {
 		e.unmute()
 	}
 }
