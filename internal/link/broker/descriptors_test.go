@@ -3,14 +3,18 @@
 package broker_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"os"
+	"slices"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/drayage/dray/internal/link/broker"
+	"github.com/drayage/dray/internal/link/broker/wire"
 	"github.com/drayage/dray/test/testenv"
 )
 
@@ -89,8 +93,11 @@ func TestEveryCallOnADescriptor(t *testing.T) {
 				generation, _, memory := hostile.nextOffer()
 				honest.nextOffer()
 				if state == "sealed" {
-					hostile.mapped(generation, memory)
-					honest.mapped(generation, memory)
+					for _, r := range []*raw{hostile, honest} {
+						r.mapped(generation, memory)
+					}
+					hostile.expect(wire.TypeSealed)
+					honest.expect(wire.TypeSealed)
 				}
 				before := mode(t, honest.fds[1])
 				t.Logf("succeeded: %q", tryEverything(pick(hostile)))
@@ -104,6 +111,100 @@ func TestEveryCallOnADescriptor(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestEveryCallOnCaptureMemory tries each call on the memory of a capture. The one who
+// captures may lose packets, but not the size of the memory, and the port stays healthy.
+func TestEveryCallOnCaptureMemory(t *testing.T) {
+	s, c, l := serveLink(t)
+	for _, when := range []string{"before it is mapped", "while it is mapped"} {
+		t.Run(when, func(t *testing.T) {
+			hostile, honest := s.welcomed(l.Ends[0]), s.welcomed(l.Ends[1])
+			hostile.nextOffer()
+			honest.nextOffer()
+			start, memory, done := captureOf(hostile, c, l.Ends[0])
+			if when == "before it is mapped" {
+				t.Logf("succeeded: %q", tryEverything(memory))
+			}
+			hostile.say(wire.Message{Type: wire.TypeCapture, Body: &wire.Captured{}})
+			k := <-done
+			if k.err != nil {
+				t.Fatal(k.err)
+			}
+			mapped, err := unix.Mmap(int(k.Memory.Fd()), 0, int(start.Size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+			if err == nil && when == "while it is mapped" {
+				t.Logf("succeeded: %q", tryEverything(memory))
+			}
+			if err == nil { // a function may refuse to be captured
+				for at := 0; at < len(mapped); at += os.Getpagesize() {
+					mapped[at]++
+				}
+				testenv.Must(t, unix.Munmap(mapped))
+			}
+			if st := mode(t, int(k.Memory.Fd())); st.Size != int64(start.Size) {
+				t.Errorf("the memory has %d bytes, not %d", st.Size, start.Size)
+			}
+			testenv.Must(t, k.Close())
+			operatorIsServed(t, c, l)
+			hostile.hangUp()
+			s.healthyAgain(c, l, honest)
+		})
+	}
+}
+
+// captured is the outcome of a request to capture.
+type captured struct {
+	*broker.Capture
+	err error
+}
+
+// captureOf starts to capture an end. It returns what the end receives.
+func captureOf(r *raw, c *broker.Client, e broker.End) (start *wire.Capture, memory int, done <-chan captured) {
+	r.t.Helper()
+	outcome := make(chan captured, 1)
+	go func() {
+		k, err := c.Capture(context.Background(), e.Function, e.Port, 0)
+		outcome <- captured{k, err}
+	}()
+	m, fds := r.expect(wire.TypeCapture)
+	return m.Body.(*wire.Capture), fds[0], outcome
+}
+
+// TestEveryCallOnAPacketSocket tries each call on a port's packet socket, even those that
+// seccomp refuses to functions. Frames still pass between later ends of the link.
+func TestEveryCallOnAPacketSocket(t *testing.T) {
+	s := newFixture(t)
+	l := s.link("n3")
+	l.Kind = broker.KindNetdev
+	s.veth(&l)
+	c, _ := s.serve()
+	s.add(c, l)
+	hostile := s.welcomed(l.Ends[0])
+	_, fds := hostile.expect(wire.TypeOffer)
+	t.Logf("succeeded: %q", tryEverything(fds[0]))
+	operatorIsServed(t, c, l)
+	honest, socket := s.sockets(l.Ends[1])
+	hostile.hangUp()
+	next, other := s.sockets(l.Ends[0])
+	frame := slices.Concat(l.Ends[1].MAC, l.Ends[0].MAC, []byte{0x88, 0xb5}, make([]byte, 46))
+	for _, pair := range [][2]int{{other, socket}, {socket, other}} {
+		testenv.Must(t, unix.Send(pair[0], frame, 0))
+		until(t, "received", func() bool {
+			b := make([]byte, 100)
+			n, _, err := unix.Recvfrom(pair[1], b, unix.MSG_DONTWAIT)
+			return err == nil && bytes.Equal(b[:n], frame)
+		})
+	}
+	honest.hangUp()
+	next.hangUp()
+}
+
+// sockets opens a port over an interface, and returns its packet socket.
+func (s *fixture) sockets(e broker.End) (*raw, int) {
+	s.t.Helper()
+	r := s.welcomed(e)
+	_, fds := r.expect(wire.TypeOffer)
+	return r, fds[0]
 }
 
 func mode(t testing.TB, fd int) (st unix.Stat_t) {
