@@ -5,6 +5,7 @@ package node
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"sync"
 	"time"
@@ -82,6 +83,18 @@ func readOutput(pipe int, at clock) (*output, error) {
 		return nil, errors.Join(err, unix.Close(pipe))
 	}
 	return &output{read: read, done: make(chan struct{}), stop: make(chan struct{}), clock: at}, nil
+}
+
+// open opens the pipe for one instance of the function. Flags such as O_NONBLOCK belong
+// to an open file, and the size of the pipe to all, so the next instance gets new ones.
+func (o *output) open() (*os.File, error) {
+	path := fmt.Sprintf("/proc/self/fd/%d", o.write.Fd())
+	fd, err := unix.Open(path, unix.O_WRONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open the output: %w", err)
+	}
+	_, _ = unix.FcntlInt(uintptr(fd), unix.F_SETPIPE_SZ, readSize) // it fails while more is in the pipe
+	return os.NewFile(uintptr(fd), "output"), nil
 }
 
 // copy reads until no writer is left, or stop is closed.

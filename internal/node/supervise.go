@@ -137,7 +137,7 @@ func (s *Supervisor) function(ctx context.Context, l *Live, f chain.Function, ou
 	backoff := firstBackoff
 	for restarts := 0; ; restarts++ {
 		started := time.Now()
-		code, err := s.once(ctx, l, f, restarts, runtime.Output{Stdout: out.write, Stderr: out.write})
+		code, err := s.once(ctx, l, f, restarts, out)
 		out.drain()
 		if ctx.Err() != nil {
 			if err != nil && !errors.Is(err, context.Canceled) {
@@ -165,17 +165,22 @@ func (s *Supervisor) function(ctx context.Context, l *Live, f chain.Function, ou
 }
 
 // once runs the function's command until it ends.
-func (s *Supervisor) once(ctx context.Context, l *Live, f chain.Function, restarts int, out runtime.Output) (int, error) {
+func (s *Supervisor) once(ctx context.Context, l *Live, f chain.Function, restarts int, out *output) (int, error) {
 	rt, err := l.node.runtime(f.Runtime)
 	if err != nil {
 		return 0, err
 	}
+	file, err := out.open()
+	if err != nil {
+		return 0, err
+	}
+	defer file.Close()
 	peers, grace := l.peers(f), connectGrace
 	for try := 1; ; try++ {
 		if err := awaitPeers(ctx, peers); err != nil {
 			return 0, err
 		}
-		instance, err := rt.Start(ctx, l.spec(f), out)
+		instance, err := rt.Start(ctx, l.spec(f), runtime.Output{Stdout: file, Stderr: file})
 		if err != nil {
 			return 0, err
 		}
@@ -186,7 +191,7 @@ func (s *Supervisor) once(ctx context.Context, l *Live, f chain.Function, restar
 		if !again || try == connectTries || ctx.Err() != nil {
 			return code, err
 		}
-		fmt.Fprintf(out.Stderr, "dray: %v: starting the command again\n", err)
+		fmt.Fprintf(out.write, "dray: %v: starting the command again\n", err)
 		grace *= 2
 	}
 }
