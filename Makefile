@@ -50,7 +50,7 @@ build: ## build every program into bin/
 	@ninja -C out/gen-plain programs >/dev/null
 	@install -t bin $$(find out/gen-plain -maxdepth 1 -type f -name 'draygen*' -perm -u+x)
 	@meson setup $$([ ! -f out/port-plain/build.ninja ] || echo --reconfigure) -Dbuildtype=release out/port-plain dataplane/port >/dev/null
-	@ninja -C out/port-plain bench/dray-limit >/dev/null
+	@ninja -C out/port-plain bench/dray-limit libdray.so.$(VERSION) >/dev/null
 	@install -t bin out/port-plain/bench/dray-limit
 	@$(MAKE) --no-print-directory pmd vnf
 	@ls bin | sed 's,^,  bin/,'

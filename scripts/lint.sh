@@ -61,6 +61,7 @@ check 'staticcheck' staticcheck
 check 'shellcheck' scripts_are_clean
 check 'go.mod and go.sum are tidy' "$go" mod tidy -diff
 check 'modules are as published' "$go" mod verify
+check 'hardening of what make build made' "$go" test -count=1 ./test/hardening
 check 'direction of dependencies' "$go" test -count=1 ./test/depcheck
 check 'house rules: licence lines, lengths, words' "$go" test -count=1 ./test/style
 

@@ -24,7 +24,7 @@ PATH="$(dirname "$go"):$PATH" # tools and tests call go by its name
 readonly program='/test/e2e$|/internal/function/(guest|lab|vm)(/|$)' guides='/test/docs$'
 # The race detector can find nothing in these, for they start no goroutine: a test in
 # test/style reads this line and looks. They compute, and it would take six times as long.
-readonly sequential='/(internal/(spec|plan|result)|experiments|images|test/(depcheck|style))(/|$)'
+readonly sequential='/(internal/(spec|plan|result)|experiments|images|test/(depcheck|hardening|style))(/|$)'
 start=$SECONDS
 lanes=()
 
