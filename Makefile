@@ -44,16 +44,27 @@ demo: ## install what is missing, build, run a chain with its verdicts, compare 
 .PHONY: build
 build: ## build every program into bin/
 	@$(say) "building every program into bin/ with $$($(GO) version | cut -d' ' -f3)"
+	@$(MAKE) --no-print-directory programs gen port pmd vnf
+	@ls bin | sed 's,^,  bin/,'
+
+.PHONY: programs
+programs: ## build the programs in Go, dray and dray-guest, into bin/
 	@mkdir -p bin
 	@CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '-X $(RELEASE).version=$(VERSION) -X $(RELEASE).date=$(DATE) -X $(RELEASE).commit=$(COMMIT)' -o bin/ ./cmd/...
+
+.PHONY: gen
+gen: ## build draygen and draygen-dpdk into bin/
+	@mkdir -p bin
 	@meson setup $$([ ! -f out/gen-plain/build.ninja ] || echo --reconfigure) -Dbuildtype=release out/gen-plain dataplane/gen >/dev/null
 	@ninja -C out/gen-plain programs >/dev/null
 	@install -t bin $$(find out/gen-plain -maxdepth 1 -type f -name 'draygen*' -perm -u+x)
+
+.PHONY: port
+port: ## build libdray, and dray-limit into bin/
+	@mkdir -p bin
 	@meson setup $$([ ! -f out/port-plain/build.ninja ] || echo --reconfigure) -Dbuildtype=release out/port-plain dataplane/port >/dev/null
 	@ninja -C out/port-plain bench/dray-limit libdray.so.$(VERSION) >/dev/null
 	@install -t bin out/port-plain/bench/dray-limit
-	@$(MAKE) --no-print-directory pmd vnf
-	@ls bin | sed 's,^,  bin/,'
 
 .PHONY: pmd
 pmd: ## build net_dray, the DPDK driver, into bin/
@@ -122,6 +133,10 @@ check: lint ## lint, then the tests that need neither root nor set-up, in under 
 .PHONY: lint
 lint: ## gofmt, go vet, staticcheck, shellcheck, modules, direction of dependencies, house rules
 	@scripts/lint.sh
+
+.PHONY: reproducible
+reproducible: ## build everything in two folders, and compare every byte of what make install installs
+	@scripts/reproducible.sh
 
 .PHONY: rooms
 rooms: ## print the rooms of the Go code and their imports; draws out/rooms.svg

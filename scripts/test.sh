@@ -6,8 +6,9 @@
 #   program  test/e2e, the program as its user runs it; the packages that boot machines
 #   kernel   every other package that starts goroutines or changes the kernel's state,
 #            one package after another
-#   compute  lint, packages that start no goroutine, the C projects, a little fuzzing;
-#            then test/docs: the commands of the documentation
+#   compute  lint, two builds that must be the same, packages that start no goroutine,
+#            the C projects, a little fuzzing; then test/docs: the commands of the
+#            documentation
 #
 # Each line of output begins with its lane. The log of each is out/test-LANE.txt, with
 # every test and how long it took; the output ends with the slowest.
@@ -59,6 +60,7 @@ kernel_lane() {
 compute_lane() {
 	local chosen status=0 project
 	scripts/lint.sh || status=1
+	scripts/reproducible.sh quick || status=1
 	mapfile -t chosen < <(matching "$sequential")
 	# As lint and make build compile, so that nothing is compiled twice.
 	[ ${#chosen[@]} -eq 0 ] || CGO_ENABLED=0 go_test -trimpath "${chosen[@]}" || status=1
