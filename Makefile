@@ -20,6 +20,7 @@ FUZZ_SMOKE ?= 2s
 FUZZ_TIME ?= 2m
 DEBIAN ?= 12
 BENCH ?=
+DB ?=
 IMAGE ?=
 TAR ?=
 PREFIX ?= /usr/local
@@ -29,7 +30,7 @@ say = printf '\n== %s\n'
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: ## install what is missing, build, run a chain with its verdicts, compare all transports (as root)
@@ -133,6 +134,16 @@ check: lint ## lint, then the tests that need neither root nor set-up, in under 
 .PHONY: lint
 lint: ## gofmt, go vet, staticcheck, shellcheck, modules, direction of dependencies, house rules
 	@scripts/lint.sh
+
+.PHONY: sbom
+sbom: build ## write the bill of materials (CycloneDX) of what is built to out/sbom.cdx.json
+	@mkdir -p out
+	@cd scripts/sbom && $(GO) run -trimpath . ../.. ../../out/sbom.cdx.json
+	@echo '  out/sbom.cdx.json'
+
+.PHONY: vulncheck
+vulncheck: ## look for known vulnerabilities with govulncheck; needs the network, or DB=URL of a database
+	@DB=$(DB) scripts/vulncheck.sh
 
 .PHONY: reproducible
 reproducible: ## build everything in two folders, and compare every byte of what make install installs

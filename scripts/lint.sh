@@ -41,10 +41,17 @@ formatted() {
 # staticcheck comes as a module, so that go.mod stays free of it. A release of
 # it knows the Go versions of its time.
 staticcheck() {
-	local version=v0.6.1
+	local version=v0.6.1 module
 	[[ $("$go" env GOVERSION) =~ go1\.([0-9]+) ]]
 	[ "${BASH_REMATCH[1]}" -lt 25 ] || version=v0.7.0
-	GOFLAGS="$GOFLAGS -mod=mod" "$go" run "honnef.co/go/tools/cmd/staticcheck@$version" ./...
+	for module in . scripts/sbom; do
+		(cd "$module" && GOFLAGS="$GOFLAGS -mod=mod" "$go" run "honnef.co/go/tools/cmd/staticcheck@$version" ./...) || return 1
+	done
+}
+
+# bill_of_materials checks the module that writes it, and what it writes.
+bill_of_materials() {
+	cd scripts/sbom && "$go" mod tidy -diff && "$go" mod verify && "$go" vet ./... && "$go" test -count=1 ./...
 }
 
 scripts_are_clean() {
@@ -61,6 +68,7 @@ check 'staticcheck' staticcheck
 check 'shellcheck' scripts_are_clean
 check 'go.mod and go.sum are tidy' "$go" mod tidy -diff
 check 'modules are as published' "$go" mod verify
+check 'bill of materials' bill_of_materials
 check 'hardening of what make build made' "$go" test -count=1 ./test/hardening
 check 'direction of dependencies' "$go" test -count=1 ./test/depcheck
 check 'house rules: licence lines, lengths, words' "$go" test -count=1 ./test/style

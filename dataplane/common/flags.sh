@@ -38,7 +38,7 @@ compile)
 	# Sanitizers check the same and more, and see less of fortified functions.
 	[ "$sanitizers" != none ] || hardened
 	;;
-link) flags+=(-Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack -Wl,-z,text) ;;
+link) flags+=('-Wl,-z,relro' '-Wl,-z,now' '-Wl,-z,noexecstack' '-Wl,-z,text') ;;
 *)
 	echo "flags: error: '$kind' is neither compile nor link" >&2
 	exit 2
