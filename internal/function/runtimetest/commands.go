@@ -36,7 +36,8 @@ var commandTests = []namedTest{
 
 func testOutput(t *testing.T, c Config) {
 	f := Up(t, c.Runtime, c.function(t))
-	r := f.Start("sh", "-c", "echo out; echo err >&2; exit 7")
+	// It waits, because Docker tells nobody the PID of a process that has ended.
+	r := f.Start("sh", "-c", "echo out; echo err >&2; sleep 0.5; exit 7")
 	if code := r.Status(); code != 7 {
 		t.Errorf("exit status %d", code)
 	}
