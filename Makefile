@@ -181,6 +181,11 @@ bench-programs:
 	@ninja -C out/port-plain bench/dray-probe bench/dray-probe-unchecked bench/dray-limit >/dev/null
 	@CGO_ENABLED=0 $(GO) build -o out/bench ./test/bench
 
+.PHONY: hostile-guest
+hostile-guest: ## run the attack tests in a guest with Debian's kernel, which lacks SO_PASSRIGHTS (as root)
+	@[ -x bin/dray ] || $(MAKE) --no-print-directory build
+	@scripts/hostile-guest.sh
+
 .PHONY: mutations
 mutations: simulations ## remove each check of libdray in turn: a test must fail (minutes); first the simulations at full size
 	@scripts/setup.sh test

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"testing"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -75,12 +76,24 @@ func (d *deaf) socket() int {
 	return fd
 }
 
-// give sends a message with a new socket, and more; the kernel may refuse it. The
-// process that closes them last waits, and it may be this one.
+// give sends a message with a new socket, and more; the kernel may refuse it. The process
+// that closes them last waits, so they are closed here at once. If the broker was quicker,
+// this call waits, until the connections are reset.
 func (d *deaf) give(r *raw, m wire.Message, more ...int) {
 	fds := append(more, d.socket())
+	accepted := d.accepted[len(d.accepted)-len(fds):]
 	_ = r.send(m.Marshal(), fds...)
-	go closeFDs(fds)
+	waiting := time.AfterFunc(100*time.Millisecond, func() { reset(accepted) })
+	closeFDs(fds)
+	waiting.Stop()
+}
+
+// reset ends TCP connections, so that closing their other ends does not wait.
+func reset(fds []int) {
+	for _, fd := range fds {
+		unspecified := unix.RawSockaddr{Family: unix.AF_UNSPEC}
+		_, _, _ = unix.Syscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&unspecified)), unsafe.Sizeof(unspecified))
+	}
 }
 
 // TestSocketsThatWaitInClose sends an end's socket descriptors that block close, in every
