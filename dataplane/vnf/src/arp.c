@@ -55,18 +55,25 @@ enum reason arp_answer(const struct packet *p, const struct arp *arp, const stru
 	return PASS;
 }
 
+/* Not within arp_or_type: every packet would pay for the stack protector of struct arp. */
+static __attribute__((noinline)) enum reason take_arp(const struct packet *p,
+						      const struct port_setup *own,
+						      struct change *c)
+{
+	struct arp arp;
+	enum reason reason = arp_read(p, ETHERNET, &arp);
+
+	return reason ? reason : arp_answer(p, &arp, own, c);
+}
+
 enum reason arp_or_type(const struct packet *p, uint32_t type, const struct port_setup *own,
 			struct change *c)
 {
-	enum reason reason;
-	struct arp arp;
-
 	if (p->have < ETHERNET)
 		return packet_lacks(p, ETHERNET);
 	if (get16(p->head + 2 * MAC) == type)
 		return PASS;
 	if (get16(p->head + 2 * MAC) != TYPE_ARP)
 		return DROP_TYPE;
-	reason = arp_read(p, ETHERNET, &arp);
-	return reason ? reason : arp_answer(p, &arp, own, c);
+	return take_arp(p, own, c);
 }
