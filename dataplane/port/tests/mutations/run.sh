@@ -16,7 +16,7 @@ compile() {
 	[ "$test" != vectors ] || extra=("$work/tests/vectorfile.c")
 	[ "$test" != hostile_bells ] || extra=('-Wl,--wrap=setsockopt')
 	gcc -std=gnu11 -D_GNU_SOURCE -O1 -w -DDRAY_VERSION='"mutation"' -I"$work/include" -I"$work/src" -I"$work/tests" \
-		"$work"/src/*.c "$work"/tests/{broker,fakebroker,memory,rawend,test}.c "${extra[@]}" "$work/tests/$test.c" -pthread -o "$work/test"
+		"$work"/src/*.c "$work"/tests/{broker,fakebroker,linger,memory,rawend,scribble,test,victim}.c "${extra[@]}" "$work/tests/$test.c" -pthread -o "$work/test"
 }
 
 # try one mutation: its name, test, file, old and new text.
