@@ -18,6 +18,8 @@ PACKAGES ?= ./...
 DEMO_CHAIN ?= examples/f1-split.yaml
 FUZZ_SMOKE ?= 2s
 FUZZ_TIME ?= 2m
+HOSTILE_TIME ?= 1h
+HOSTILE_CLASSES ?=
 DEBIAN ?= 12
 BENCH ?=
 DB ?=
@@ -122,7 +124,7 @@ check-deb: ## the part of test-deb that runs inside: install the packages of out
 test: ## install what is missing, then lint, all tests with the race detector, a little fuzzing (as root)
 	@$(say) 'installing what is missing (scripts/setup.sh test)'
 	@scripts/setup.sh test
-	@$(MAKE) --no-print-directory build
+	@$(MAKE) --no-print-directory build attackers
 	@FUZZ_SMOKE=$(FUZZ_SMOKE) scripts/test.sh $(PACKAGES)
 	@$(say) 'all tests passed'
 
@@ -157,6 +159,21 @@ rooms: ## print the rooms of the Go code and their imports; draws out/rooms.svg
 .PHONY: fuzz
 fuzz: ## fuzz every target for FUZZ_TIME (2m) each
 	@scripts/fuzz.sh $(FUZZ_TIME)
+
+.PHONY: fuzz-coverage
+fuzz-coverage: ## fuzz libdray, then print which lines of the shared-memory readers that reached; fails below 95 %
+	@scripts/setup.sh test
+	@dataplane/port/fuzz/coverage.sh $(FUZZ_TIME)
+
+# The programs that test/hostile runs inside functions.
+.PHONY: attackers
+attackers:
+	@[ -f out/port-plain/build.ninja ] || meson setup out/port-plain dataplane/port -Dbuildtype=release >/dev/null
+	@ninja -C out/port-plain attackers >/dev/null
+
+.PHONY: hostile
+hostile: build attackers ## attack running chains for HOSTILE_TIME (1h) over all classes, or over HOSTILE_CLASSES; writes out/hostile.json (as root)
+	@scripts/hostile.sh $(HOSTILE_TIME) $(HOSTILE_CLASSES)
 
 .PHONY: bench
 bench: bench-programs ## measure libdray against the current physical limit, the DPDK face and dray-vnf; writes out/bench*.json; BENCH=--quick is shorter

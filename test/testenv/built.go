@@ -12,6 +12,13 @@ import (
 // test if the program has not been built.
 func Built(t testing.TB, name string) string {
 	t.Helper()
+	return BuiltBy(t, "build", "bin", name)
+}
+
+// BuiltBy is the path of a program, as its parts below the repository, that another
+// target of make builds. It skips the test if the program has not been built.
+func BuiltBy(t testing.TB, target string, parts ...string) string {
+	t.Helper()
 	dir, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
@@ -21,9 +28,10 @@ func Built(t testing.TB, name string) string {
 			break
 		}
 	}
-	path := filepath.Join(dir, "bin", name)
+	name := filepath.Join(parts...)
+	path := filepath.Join(dir, name)
 	if _, err := os.Stat(path); err != nil {
-		unmet(t, "needs the program bin/"+name+": run make build")
+		unmet(t, "needs the program "+name+": run make "+target)
 	}
 	return path
 }

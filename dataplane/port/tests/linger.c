@@ -40,11 +40,11 @@ void deaf_end(void)
 	close(deaf.listener);
 }
 
-static void linger(int fd, int seconds)
+static int linger(int fd, int seconds)
 {
 	struct linger l = {.l_onoff = seconds > 0, .l_linger = seconds};
 
-	CHECK_EQ(setsockopt(fd, SOL_SOCKET, SO_LINGER, &l, sizeof(l)), 0);
+	return setsockopt(fd, SOL_SOCKET, SO_LINGER, &l, sizeof(l));
 }
 
 int waiting_socket(void)
@@ -58,13 +58,13 @@ int waiting_socket(void)
 	deaf.accepted[deaf.n++] = accept4(deaf.listener, NULL, NULL, SOCK_CLOEXEC);
 	while (send(fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
 		;
-	linger(fd, LINGER_S);
+	CHECK_EQ(linger(fd, LINGER_S), 0);
 	return fd;
 }
 
 void stop_waiting(int fd)
 {
-	linger(fd, 0);
+	(void)linger(fd, 0); /* no socket does not wait anyway */
 }
 
 bool attach_to(int bell, int fd)

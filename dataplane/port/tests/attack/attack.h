@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the programs have in common that attack a running chain from inside a function. */
+#ifndef DRAY_ATTACK_H
+#define DRAY_ATTACK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What one attacker did, in memory that its lives share; printed as one JSON object. */
+struct tally {
+	_Atomic uint64_t attempts; /* of whatever this class counts */
+	_Atomic uint64_t lives;	   /* processes that attacked */
+	_Atomic uint64_t refused;  /* lives that ended at the broker's door */
+	_Atomic uint64_t escapes;  /* what should have been refused, and was not */
+};
+
+/* One life: begins with a new process, and ends before `until_ns` of the monotonic clock. */
+typedef void attack_life(const char *port, struct tally *tally, uint64_t seed, uint64_t until_ns);
+
+/* usage: PROGRAM PORT SECONDS SEED. Lives follow each other; some are killed. */
+int attack_main(int argc, char **argv, attack_life *life);
+
+/* Where the ports of this function are. */
+const char *attack_directory(void);
+
+#endif

@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostile
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/host/leftover"
+	"github.com/drayage/dray/internal/link/broker"
+	"github.com/drayage/dray/internal/link/transport"
+	"github.com/drayage/dray/internal/node"
+	"github.com/drayage/dray/test/testenv"
+)
+
+// attackKills kills every party with SIGKILL at random moments under traffic. Each
+// time the party must be back, and packets must pass; in the end nothing may have
+// leaked. The supervisor counts on the operator: down and up start another.
+func attackKills(s *session) {
+	links, switched, watched := 6, 1, 3
+	if s.brief {
+		links, switched, watched = 1, 0, 1
+	}
+	k := &killer{session: s, end: time.Now().Add(s.time)}
+	k.native(links)
+	if switched > 0 {
+		k.switches(switched)
+	}
+	for i := range watched {
+		k.supervisor(fmt.Sprintf("hostile-watch%d", i))
+	}
+	k.wg.Wait()
+	for _, leaks := range k.leaks {
+		leaks()
+	}
+}
+
+// killer has one thread for each victim.
+type killer struct {
+	*session
+	end   time.Time
+	wg    sync.WaitGroup
+	mu    sync.Mutex // guards the session's counts and random numbers
+	leaks []func()   // to be called when all kills are over
+}
+
+// each kills until the time is over, but once in any case. kill returns once the
+// victim is back.
+func (k *killer) each(party string, longest time.Duration, kill func()) {
+	k.mu.Lock()
+	rng := rand.New(rand.NewPCG(k.rng.Uint64(), 0))
+	k.mu.Unlock()
+	k.wg.Add(1)
+	go func() {
+		defer k.wg.Done()
+		for first := true; first || time.Now().Before(k.end) && !k.hopeless(); first = false {
+			if !first {
+				time.Sleep(time.Duration(rng.Int64N(int64(longest))))
+			}
+			kill()
+			k.mu.Lock()
+			k.result.Attempts++
+			k.count(party, 1)
+			k.mu.Unlock()
+		}
+	}()
+}
+
+// hopeless is so much wrong that more kills would say nothing new.
+func (k *killer) hopeless() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.result.Findings) >= 10
+}
+
+func (k *killer) failed(format string, args ...any) {
+	k.Helper()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.finding(format, args...)
+}
+
+// awaits is until for a thread that is not the test's own.
+func (k *killer) awaits(c *scene, what string, holds func() bool) bool {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		if holds() {
+			return true
+		}
+	}
+	status, _ := c.dray("status", c.name)
+	k.failed("not within %v: %s\n%s", patience, what, status)
+	return false
+}
+
+// kill sends SIGKILL to a process, unless it has just ended.
+func (k *killer) kill(p host.ProcessID) bool {
+	return p.PID > 0 && p.Signal(syscall.SIGKILL)
+}
+
+// native kills both functions of each of n links, and their broker.
+func (k *killer) native(n int) {
+	c := k.newScene("hostile-kills", attackers(k.T, "port-plain"), func(programs string) string {
+		var functions, links strings.Builder
+		for i := range n {
+			for _, side := range []string{"a", "b"} {
+				fmt.Fprintf(&functions, "  - {name: %s%d, runtime: runc, restart: always, command: [%s/attack-victim, \"-\", p0], ports: [{name: p0, face: native}]}\n", side, i, programs)
+			}
+			fmt.Fprintf(&links, "  - {name: l%[1]d, ends: [a%[1]d.p0, b%[1]d.p0], transport: shm}\n", i)
+		}
+		return "apiVersion: drayage/v1\nkind: Chain\nname: hostile-kills\nfunctions:\n" + functions.String() + "links:\n" + links.String()
+	})
+	for i := range n {
+		c.passes(fmt.Sprintf("l%d", i))
+	}
+	k.watchLeaks(c)
+	for i := range n {
+		link := fmt.Sprintf("l%d", i)
+		for _, side := range []string{"a", "b"} {
+			function := fmt.Sprintf("%s%d", side, i)
+			k.each("function "+side, 2*time.Second, func() { k.killFunction(c, link, function) })
+		}
+	}
+	k.each("broker", time.Second, func() { k.killBroker(c) })
+}
+
+// killFunction waits until packets pass in both directions again. The other end or
+// the broker may be dead as well.
+func (k *killer) killFunction(c *scene, link, function string) {
+	if !k.awaits(c, function+" runs", func() bool { return c.functions()[function].Phase == node.PhaseRunning }) {
+		return
+	}
+	victim := c.functions()[function].Process
+	k.kill(victim)
+	if !k.awaits(c, function+" runs again", func() bool {
+		f := c.functions()[function]
+		return f.Phase == node.PhaseRunning && f.Process != victim
+	}) {
+		return
+	}
+	before := c.links()[link]
+	k.awaits(c, "packets pass over "+link+" after "+function+" was killed", func() bool {
+		now := c.links()[link]
+		if len(before.Ends) != 2 || len(now.Ends) != 2 || now.State != broker.StateActive {
+			before = now
+			return false
+		}
+		for i, e := range now.Ends {
+			if e.Counters.RxPackets < before.Ends[i].Counters.RxPackets {
+				before = now // another instance
+			}
+			if e.Counters.RxPackets <= before.Ends[i].Counters.RxPackets {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func (k *killer) killBroker(c *scene) {
+	var victim host.ProcessID
+	if !k.awaits(c, "a broker runs", func() bool { victim = c.broker(); return k.kill(victim) }) {
+		return
+	}
+	k.awaits(c, "another broker serves", func() bool { return c.broker() != victim && c.links() != nil })
+}
+
+// broker is the chain's broker; zero while there is none.
+func (c *scene) broker() host.ProcessID {
+	var b node.Broker
+	text, err := os.ReadFile(filepath.Join(c.state, c.name, "broker.json"))
+	if err != nil || decode(string(text), &b) != nil {
+		return host.ProcessID{}
+	}
+	return b.Process
+}
+
+func decode(text string, into any) error { return json.Unmarshal([]byte(text), into) }
+
+// watchLeaks compares what a chain has now, all of it up, with what it has in the
+// end.
+func (k *killer) watchLeaks(c *scene) {
+	files := c.brokerFiles()
+	before := k.kept(c)
+	k.leaks = append(k.leaks, func() {
+		k.Helper()
+		var diff []string
+		c.until("everything of the chain is as before the kills, and nothing else", func() bool {
+			diff = before.Diff(k.kept(c))
+			return len(diff) == 0
+		})
+		c.until("the broker has as many files open as before", func() bool { return c.brokerFiles() <= files+8 })
+	})
+}
+
+// kept is what a chain has, without its processes.
+func (k *killer) kept(c *scene) leftover.Snapshot {
+	all, err := leftover.Take()
+	if err != nil {
+		k.Fatal(err)
+	}
+	return slices.DeleteFunc(all.Containing(filepath.Base(c.state)), func(line string) bool {
+		return strings.HasPrefix(line, "process ")
+	})
+}
+
+// switches kills the switches of n links.
+func (k *killer) switches(n int) {
+	k.Setenv("DRAY_LIB", filepath.Dir(testenv.Built(k, "librte_net_dray.so")))
+	c := k.newScene("hostile-switch", []string{testenv.Built(k, "draygen-dpdk")}, func(programs string) string {
+		var functions, links strings.Builder
+		for i := range n {
+			for side, role := range map[string]string{"a": "send --rate 1kpps --catch-up 100ms --peer-timeout 120s", "b": "sink"} {
+				fmt.Fprintf(&functions, `
+  - {name: %s%d, runtime: runc, memory: 512Mi, restart: always, ports: [{name: p0, face: dpdk}],
+     command: [sh, -c, 'exec %s/draygen-dpdk %s --port dpdk:0 --eal "$DRAY_EAL" --interval 500ms']}`, side, i, programs, role)
+			}
+			fmt.Fprintf(&links, "\n  - {name: l%[1]d, ends: [a%[1]d.p0, b%[1]d.p0], transport: vhost-user}", i)
+		}
+		return "apiVersion: drayage/v1\nkind: Chain\nname: hostile-switch\nfunctions:" + functions.String() + "\nlinks:" + links.String() + "\n"
+	})
+	for i := range n {
+		link := fmt.Sprintf("l%d", i)
+		k.each("switch", 2*time.Second, func() { k.killSwitch(c, link, fmt.Sprintf("b%d", i)) })
+	}
+}
+
+func (k *killer) killSwitch(c *scene, link, sink string) {
+	var victims []transport.Process
+	if !k.awaits(c, "the switch of "+link+" runs", func() bool {
+		victims = c.switchOf(link)
+		return slices.ContainsFunc(victims, func(p transport.Process) bool {
+			return k.kill(p.ID)
+		})
+	}) {
+		return
+	}
+	var since int64
+	k.awaits(c, "packets pass over "+link+" again", func() bool {
+		if since == 0 && !slices.Equal(ids(c.switchOf(link)), ids(victims)) {
+			since = monotonic()
+		}
+		return since > 0 && c.sinks(sink, since)
+	})
+}
+
+func ids(processes []transport.Process) (all []host.ProcessID) {
+	for _, p := range processes {
+		all = append(all, p.ID)
+	}
+	return all
+}
+
+// switchOf are the processes that carry a link now.
+func (c *scene) switchOf(link string) []transport.Process {
+	revivals := map[string]node.Revival{}
+	if text, err := os.ReadFile(filepath.Join(c.state, c.name, "processes.json")); err == nil && decode(string(text), &revivals) == nil {
+		if r, ok := revivals[link]; ok {
+			return r.Processes
+		}
+	}
+	var state struct {
+		Reports map[string]struct{ Processes []transport.Process }
+	}
+	text, err := os.ReadFile(filepath.Join(c.state, c.name, "state.json"))
+	if err != nil || decode(string(text), &state) != nil {
+		return nil
+	}
+	return state.Reports[link].Processes
+}
+
+// sinks reports whether a sink has received packets in an interval that began after
+// some time of the monotonic clock.
+func (c *scene) sinks(function string, since int64) bool {
+	for _, line := range strings.Split(c.log(function), "\n") {
+		var seen struct {
+			From     int64 `json:"from_ns"`
+			Received int
+		}
+		if decode(line, &seen) == nil && seen.From > since && seen.Received > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func monotonic() int64 {
+	var now unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &now) // never fails for this clock
+	return now.Nano()
+}
+
+// supervisor kills the supervisor of a chain of its own. Packets pass without it, and
+// the operator's down and up leave nothing of it.
+func (k *killer) supervisor(name string) {
+	var file string
+	c := k.newScene(name, attackers(k.T, "port-plain"), func(programs string) string {
+		text := fmt.Sprintf(`apiVersion: drayage/v1
+kind: Chain
+name: %[2]s
+functions:
+  - {name: a, runtime: runc, command: [%[1]s/attack-victim, "-", p0], ports: [{name: p0, face: native}]}
+  - {name: b, runtime: runc, command: [%[1]s/attack-victim, "-", p0], ports: [{name: p0, face: native}]}
+links:
+  - {name: ab, ends: [a.p0, b.p0], transport: shm}
+`, programs, name)
+		file = filepath.Join(k.TempDir(), name+".yaml")
+		testenv.Must(k, os.WriteFile(file, []byte(text), 0o600))
+		return text
+	})
+	k.each("supervisor", 300*time.Millisecond, func() { k.killSupervisor(c, file) })
+}
+
+func (k *killer) killSupervisor(c *scene, file string) {
+	passing := func(what string) bool {
+		before := c.received("ab", "b")
+		return k.awaits(c, what, func() bool { return c.received("ab", "b") > before })
+	}
+	if !passing("packets pass") {
+		return
+	}
+	before := maps.Clone(c.functions())
+	var status node.Status
+	text, err := os.ReadFile(filepath.Join(c.state, c.name, "status.json"))
+	if err != nil || decode(string(text), &status) != nil || !k.kill(status.Supervisor) {
+		k.failed("there is no supervisor to kill: %v", err)
+		return
+	}
+	if !passing("packets pass without the supervisor") {
+		return
+	}
+	for name, f := range before {
+		if !f.Process.Alive() {
+			k.failed("function %s ended with its supervisor", name)
+		}
+	}
+	if out, code := c.dray("down", c.name); code != 0 {
+		k.failed("dray down without a supervisor: %d: %s", code, out)
+		return
+	}
+	if !k.awaits(c, "down leaves nothing", func() bool { return len(k.kept(c).Containing("/"+c.name)) == 0 }) {
+		return
+	}
+	if out, code := c.dray("up", file); code != 0 {
+		k.failed("dray up: %d: %s", code, out)
+	}
+}
