@@ -84,13 +84,14 @@ func visible(t *testing.T, programs []string) string {
 	return dir
 }
 
-// attackers are the programs of `make attackers`, in a build of libdray.
-func attackers(t *testing.T, build string) (programs []string) {
+// attackers are the programs of `make attackers`; the victim is of another build of
+// libdray, perhaps with sanitizers.
+func attackers(t *testing.T, victim string) (programs []string) {
 	t.Helper()
-	for _, name := range []string{"memory", "bells", "control", "resources", "victim"} {
-		programs = append(programs, testenv.BuiltBy(t, "attackers", "out", build, "tests", "attack", "attack-"+name))
+	for _, name := range []string{"memory", "bells", "control", "resources"} {
+		programs = append(programs, testenv.BuiltBy(t, "attackers", "out", "port-plain", "tests", "attack", "attack-"+name))
 	}
-	return programs
+	return append(programs, testenv.BuiltBy(t, "attackers", "out", victim, "tests", "attack", "attack-victim"))
 }
 
 func (c *scene) command(ctx context.Context, args ...string) *exec.Cmd {
@@ -133,7 +134,7 @@ func (c *scene) attack(function, attacker, port string, d time.Duration) {
 	if did.Escapes > 0 {
 		c.finding("%d escapes: %s", did.Escapes, tail(log.String()))
 	}
-	if did.Lives == did.Refused {
+	if did.Attempts == 0 {
 		c.Errorf("%s never got past the broker: %s", attacker, tail(log.String()))
 	}
 }

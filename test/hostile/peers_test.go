@@ -14,7 +14,7 @@ import (
 
 // attackBells rings the victim's bells, with descriptors attached.
 func attackBells(s *session) {
-	s.peers("hostile-bells", "port-plain", func(c *scene) {
+	s.peers("hostile-bells", "port-plain", "", func(c *scene) {
 		fds := c.counts("victim")["fds"]
 		c.attack("hostile", "bells", "p0", s.time)
 		c.until("the victim has closed what came", func() bool { return c.counts("victim")["fds"] <= fds+4 })
@@ -24,7 +24,7 @@ func attackBells(s *session) {
 // attackControl is hostile at the broker's door, while the operator looks at the link
 // and moves the neighbour's.
 func attackControl(s *session) {
-	s.peers("hostile-control", "port-plain", func(c *scene) {
+	s.peers("hostile-control", "port-plain", "", func(c *scene) {
 		fds := c.brokerFiles()
 		done := make(chan struct{})
 		go func() {
@@ -43,7 +43,7 @@ func attackControl(s *session) {
 
 // attackResources takes what the kernel gives, and looks at what is left to others.
 func attackResources(s *session) {
-	s.peers("hostile-resources", "port-plain", func(c *scene) {
+	s.peers("hostile-resources", "port-plain", "", func(c *scene) {
 		before := freeMemory(s)
 		c.attack("hostile", "resources", "p0", s.time)
 		fd, err := unix.InotifyInit1(unix.IN_CLOEXEC)

@@ -16,6 +16,14 @@ struct bed bed_make(uint32_t start, uint32_t quota, uint64_t features)
 
 struct bed bed_make_wide(uint32_t start, uint32_t quota, uint64_t features, uint32_t pkt_stride)
 {
+	struct lane_options options = {
+		.bell = -1, .start = start, .sample_shift = 2, .hold_quota = quota};
+
+	return bed_make_with(options, features, pkt_stride);
+}
+
+struct bed bed_make_with(struct lane_options options, uint64_t features, uint32_t pkt_stride)
+{
 	struct broker_options o = {.geometry = {.ring_size = 64,
 						.pkt_slots = 48,
 						.pkt_stride = pkt_stride,
@@ -23,8 +31,6 @@ struct bed bed_make_wide(uint32_t start, uint32_t quota, uint64_t features, uint
 						.msg_stride = 128 + 8192,
 						.msg_headroom = 128}};
 	struct bed b = {.geometry = broker_geometry(&o)};
-	struct lane_options options = {
-		.bell = -1, .start = start, .sample_shift = 2, .hold_quota = quota};
 
 	CHECK_EQ(geometry_check(&b.geometry, &b.offsets), 0);
 	b.memory = mmap(NULL, b.geometry.size + 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS,
@@ -39,8 +45,8 @@ struct bed bed_make_wide(uint32_t start, uint32_t quota, uint64_t features, uint
 	memset(b.tx_counters, 0, sizeof(struct counters));
 	memset(b.rx_counters, 0, sizeof(struct counters));
 	lane_view_init(&b.view, b.memory, &b.geometry, &b.offsets, 0, 0, features);
-	atomic_store(&b.view.words->tail, start);
-	atomic_store(&b.view.words->returned.value, start);
+	atomic_store(&b.view.words->tail, options.start);
+	atomic_store(&b.view.words->returned.value, options.start);
 	options.generation = b.generation;
 	options.counters = b.tx_counters;
 	CHECK_EQ(tx_lane_new(&b.view, &options, &b.tx), 0);

@@ -26,6 +26,9 @@ struct bed bed_make(uint32_t start, uint32_t quota, uint64_t features);
 /* As bed_make, of packet slots as long as this; 0: the broker's choice. */
 struct bed bed_make_wide(uint32_t start, uint32_t quota, uint64_t features, uint32_t pkt_stride);
 
+/* As bed_make_wide, with more options; the bed sets the generation and the counters. */
+struct bed bed_make_with(struct lane_options options, uint64_t features, uint32_t pkt_stride);
+
 void bed_free(struct bed *bed);
 
 static inline uint64_t bed_violations(const struct counters *c, enum dray_violation kind)

@@ -18,11 +18,13 @@ uint64_t scribble_random(uint64_t *seed)
 
 void scribble_at_seals(const struct rawend *e)
 {
-	CHECK(ftruncate(e->memfd, 4096) < 0 && errno == EPERM);
-	CHECK(fallocate(e->memfd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 65536) < 0 &&
+	const uint32_t page = e->offer.geometry.page_size;
+
+	CHECK(ftruncate(e->memfd, page) < 0 && errno == EPERM);
+	CHECK(fallocate(e->memfd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, page) < 0 &&
 	      errno == EPERM);
 	CHECK(madvise(e->memory, e->offer.geometry.size, MADV_REMOVE) < 0);
-	CHECK(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, e->memfd, 0) == MAP_FAILED);
+	CHECK(mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, e->memfd, 0) == MAP_FAILED);
 }
 
 static void put32(struct scribbler *s, _Atomic uint32_t *word, uint64_t value)
@@ -60,10 +62,10 @@ static void lane(struct scribbler *s, const struct lane_view *v, bool sends)
 {
 	uint64_t *seed = &s->seed, r = scribble_random(seed);
 	uint32_t at = (uint32_t)(r >> 32) & (v->ring_size - 1);
-	uint32_t place = r & 1 ? (uint32_t)(r >> 8) % (v->pkt_slots + 4)
-			       : (uint32_t)scribble_random(seed);
-	uint32_t length = r & 2 ? (uint32_t)scribble_random(seed) % 2000
-				: (uint32_t)scribble_random(seed);
+	uint32_t place =
+		r & 1 ? (uint32_t)(r >> 8) % (v->pkt_slots + 4) : (uint32_t)scribble_random(seed);
+	uint32_t length =
+		r & 2 ? (uint32_t)scribble_random(seed) % 2000 : (uint32_t)scribble_random(seed);
 	uint64_t rest = r & 4 ? 128 | 1ull << 16 | (scribble_random(seed) & 0x3f) << 16
 			      : scribble_random(seed);
 

@@ -23,8 +23,8 @@ static void take(struct victim *v, struct dray_pkt *p)
 void victim_work(struct victim *v)
 {
 	struct dray_pkt p[32];
-	unsigned n = dray_rx_burst(v->port, 0, p,
-				   VICTIM_HOLDS - v->n < 32 ? VICTIM_HOLDS - v->n : 32);
+	unsigned n =
+		dray_rx_burst(v->port, 0, p, VICTIM_HOLDS - v->n < 32 ? VICTIM_HOLDS - v->n : 32);
 
 	for (unsigned i = 0; i < n; i++)
 		take(v, &p[i]);

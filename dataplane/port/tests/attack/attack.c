@@ -10,9 +10,9 @@
 #include "scribble.h"
 #include "test.h"
 
-#define LIFE_NS 4000000000ull /* at most */
+#define LIFE_NS 4000000000ull  /* at most */
 #define GRACE_NS 1000000000ull /* to end by itself */
-#define PAUSE_US 20000	      /* after a refusal */
+#define PAUSE_US 20000	       /* after a refusal */
 
 const char *attack_directory(void)
 {
@@ -59,8 +59,8 @@ static void live_once(const char *port, attack_life *life, struct tally *t, uint
 
 int attack_main(int argc, char **argv, attack_life *life)
 {
-	struct tally *t = mmap(NULL, sizeof(*t), PROT_READ | PROT_WRITE,
-			       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct tally *t =
+		mmap(NULL, sizeof(*t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	uint64_t end, seed;
 
 	if (argc != 4) {

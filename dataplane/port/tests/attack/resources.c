@@ -54,7 +54,6 @@ static void processes(void)
 				pause();
 		}
 	}
-
 }
 
 /* Until the kernel kills this process, or refuses. */
@@ -119,7 +118,7 @@ static void sockets(void)
 
 static void namespaces(void)
 {
-	static const int kinds[] = {CLONE_NEWUSER, CLONE_NEWNET, CLONE_NEWNS,  CLONE_NEWPID,
+	static const int kinds[] = {CLONE_NEWUSER, CLONE_NEWNET, CLONE_NEWNS,	 CLONE_NEWPID,
 				    CLONE_NEWIPC,  CLONE_NEWUTS, CLONE_NEWCGROUP};
 
 	for (unsigned i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
@@ -188,8 +187,8 @@ static void output(void)
 	}
 }
 
-static void (*const kinds[])(void) = {processes,  memory,     shared_memory, watches, timers, sockets,
-				      namespaces, rings, files,	 output};
+static void (*const kinds[])(void) = {processes, memory,     shared_memory, watches, timers,
+				      sockets,	 namespaces, rings,	    files,   output};
 
 static void life(const char *port, struct tally *t, uint64_t seed, uint64_t until_ns)
 {

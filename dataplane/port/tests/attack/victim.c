@@ -87,8 +87,7 @@ static void report(const struct honest *h, const struct victim *v)
 	printf("{\"received\": %" PRIu64 ", \"sent\": %" PRIu64 ", \"breaks\": %" PRIu64
 	       ", \"hostile_received\": %" PRIu64 ", \"violations\": %" PRIu64
 	       ", \"maps\": %" PRIu64 ", \"fds\": %u}\n",
-	       h->received, h->sent, h->breaks, v->received, violations, bad.maps,
-	       test_open_fds());
+	       h->received, h->sent, h->breaks, v->received, violations, bad.maps, test_open_fds());
 	fflush(stdout);
 }
 
