@@ -32,7 +32,7 @@ say = printf '\n== %s\n'
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: ## install what is missing, build, run a chain with its verdicts, compare all transports (as root)
@@ -161,7 +161,7 @@ fuzz: ## fuzz every target for FUZZ_TIME (2m) each
 	@scripts/fuzz.sh $(FUZZ_TIME)
 
 .PHONY: fuzz-coverage
-fuzz-coverage: ## fuzz libdray, then print which lines of the shared-memory readers that reached; fails below 95 %
+fuzz-coverage: ## fuzz libdray, then print which lines that read shared memory were reached; fails below 95 %
 	@scripts/setup.sh test
 	@dataplane/port/fuzz/coverage.sh $(FUZZ_TIME)
 

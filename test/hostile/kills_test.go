@@ -78,11 +78,13 @@ func (k *killer) each(party string, longest time.Duration, kill func()) {
 	}()
 }
 
+const mostFindings = 10
+
 // hopeless is so much wrong that more kills would say nothing new.
 func (k *killer) hopeless() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return len(k.result.Findings) >= 10
+	return len(k.result.Findings) >= mostFindings
 }
 
 func (k *killer) failed(format string, args ...any) {

@@ -40,7 +40,9 @@ func (s *session) peers(name, build, link string, attack func(c *scene)) {
 	c.passes("good")
 	before := c.functions()
 	attack(c)
-	c.unharmed(before, "victim", "honest")
+	if c.unharmed(before, "victim", "honest"); c.Failed() {
+		return
+	}
 	c.passes("good")
 	for _, function := range []string{"victim", "honest"} {
 		seen := c.counts(function)
@@ -69,9 +71,6 @@ func attackMemory(s *session) {
 		{"net_dray, sanitized", func(d time.Duration) {
 			s.attackDriver("hostile-driver-asan", "out/vnf-asan", "out/pmd-asan", d)
 		}},
-	}
-	if s.brief {
-		kinds = kinds[:1]
 	}
 	for _, kind := range kinds {
 		before := s.result.Attempts

@@ -12,6 +12,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// attackInTurn is every attacker once, on one chain.
+func attackInTurn(s *session) {
+	s.peers("hostile-brief", "port-plain", "", func(c *scene) {
+		for _, attacker := range []string{"memory", "bells", "control", "resources"} {
+			c.attack("hostile", attacker, "p0", s.time/2)
+		}
+	})
+}
+
 // attackBells rings the victim's bells, with descriptors attached.
 func attackBells(s *session) {
 	s.peers("hostile-bells", "port-plain", "", func(c *scene) {
