@@ -37,6 +37,8 @@ type journal struct {
 const (
 	entryPrefix = "link-"
 	entrySuffix = ".json"
+	// unfinishedSuffix follows that of an entry while it is written.
+	unfinishedSuffix = ".new"
 	// maxEntry bounds the size of an entry read back, in bytes.
 	maxEntry = 1 << 20
 )
@@ -46,7 +48,18 @@ func openJournal(dir string) (*journal, error) {
 	if err := os.MkdirAll(j.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("journal: %w", err)
 	}
-	return j, nil
+	return j, j.clear()
+}
+
+// clear removes what a broker that was killed had not finished writing.
+func (j *journal) clear() error {
+	unfinished, err := filepath.Glob(filepath.Join(j.dir, entryPrefix+"*"+unfinishedSuffix))
+	for _, path := range unfinished {
+		if err := os.Remove(path); err != nil {
+			return fmt.Errorf("journal: %w", err)
+		}
+	}
+	return err
 }
 
 // path encodes the link's name, so that any name is safe.
@@ -70,7 +83,7 @@ func (j *journal) save(e *entry) error {
 
 // replace writes a file atomically: a reader finds the old or the new one.
 func replace(path string, b []byte) (err error) {
-	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(path+unfinishedSuffix, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
@@ -81,7 +94,7 @@ func replace(path string, b []byte) (err error) {
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	return os.Rename(path+".new", path)
+	return os.Rename(path+unfinishedSuffix, path)
 }
 
 func (j *journal) remove(link string) error {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -82,6 +83,20 @@ func TestAMoveThatIsNotJournalledIsNone(t *testing.T) {
 	}
 	if !l.entry.Link.equal(&from) || l.entry.Inode != 7 || l.phase != phaseActive {
 		t.Errorf("the link is %+v, phase %d", l.entry, l.phase)
+	}
+}
+
+// TestAnUnfinishedEntryIsRemoved: a broker was killed while it wrote.
+func TestAnUnfinishedEntryIsRemoved(t *testing.T) {
+	dir := t.TempDir()
+	j, err := openJournal(dir)
+	testenv.Must(t, err)
+	testenv.Must(t, j.save(&entry{Link: Link{Name: "f1u"}, Generation: 3}))
+	testenv.Must(t, os.WriteFile(j.path("f1u")+unfinishedSuffix, []byte("{"), 0o600))
+	j, err = openJournal(dir)
+	testenv.Must(t, err)
+	if files, err := os.ReadDir(j.dir); err != nil || len(files) != 1 || files[0].Name() != filepath.Base(j.path("f1u")) {
+		t.Errorf("the journal has %v (%v)", files, err)
 	}
 }
 
