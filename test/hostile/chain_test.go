@@ -28,6 +28,7 @@ const patience = 2 * time.Minute
 type scene struct {
 	*session
 	name     string
+	program  string // dray
 	state    string // directory
 	programs string // directory that functions see
 }
@@ -42,7 +43,7 @@ func (s *session) newScene(name string, programs []string, file func(programs st
 	testenv.NoLeaks(s, filepath.Base(state))
 	s.Cleanup(func() { clearState(s.T, state) })
 	testenv.Must(s, os.Chmod(state, 0o711))
-	c := &scene{session: s, name: name, state: state, programs: visible(s.T, programs)}
+	c := &scene{session: s, name: name, program: testenv.Built(s, "dray"), state: state, programs: visible(s.T, programs)}
 	path := filepath.Join(s.TempDir(), "chain.yaml")
 	testenv.Must(s, os.WriteFile(path, []byte(file(c.programs)), 0o600))
 	s.Cleanup(func() {
@@ -95,7 +96,7 @@ func attackers(t *testing.T, victim string) (programs []string) {
 }
 
 func (c *scene) command(ctx context.Context, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, testenv.Built(c, "dray"), args...)
+	cmd := exec.CommandContext(ctx, c.program, args...)
 	cmd.Env = append(os.Environ(), "DRAY_STATE="+c.state)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	return cmd

@@ -6,7 +6,7 @@
 # usage: dataplane/port/fuzz/coverage.sh [seconds for each target]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
-readonly seconds=${1:-10} out=$PWD/../../out/port-coverage corpora=$PWD/../../out/port-fuzz least=95
+readonly seconds=${1:-15} out=$PWD/../../out/port-coverage corpora=$PWD/../../out/port-fuzz least=95
 # Whatever loads a word that another process may write, and the geometry that says where those are.
 readers=(src/rx_lane.c src/tx_lane.c src/lane.c src/lane.h src/capture.c src/geometry.c)
 
@@ -18,14 +18,15 @@ need() {
 }
 need llvm-cov llvm
 need llvm-profdata llvm
-mapfile -t flags < <(../common/flags.sh none)
 mkdir -p "$out"
 profiles=() programs=()
 for target in ring handshake; do
 	fuzz/run.sh "$target" "$seconds" | grep -E 'number_of_executed_units|missing'
-	clang -std=gnu11 "${flags[@]}" -g -O1 -fsanitize=fuzzer,address -fprofile-instr-generate -fcoverage-mapping -DDRAY_VERSION='"fuzz"' \
+	clang -std=gnu11 -D_GNU_SOURCE -g -O1 -fsanitize=fuzzer,address -fprofile-instr-generate -fcoverage-mapping -DDRAY_VERSION='"fuzz"' \
 		-Iinclude -Isrc -Itests src/*.c tests/{broker,memory,test}.c "fuzz/$target.c" -pthread -o "$out/$target"
-	LLVM_PROFILE_FILE=$out/$target.profraw "$out/$target" -runs=0 "$corpora/$target/corpus" >"$out/$target.txt" 2>&1
+	inputs=("$corpora/$target/corpus")
+	[ ! -d "$corpora/$target/seeds" ] || inputs+=("$corpora/$target/seeds")
+	LLVM_PROFILE_FILE=$out/$target.profraw "$out/$target" -runs=0 "${inputs[@]}" >"$out/$target.txt" 2>&1
 	profiles+=("$out/$target.profraw")
 	programs+=(-object "$out/$target")
 done

@@ -233,11 +233,12 @@ static void step(struct state *s, struct input *in)
 	}
 }
 
-/* One capture for all inputs: what it holds means nothing to the lane. */
+/* One capture for all inputs, empty at first. */
 static struct capture_ring *capture(void)
 {
 	struct wire_capture start = {.slots = 64, .slot_size = 192, .snaplen = 80, .queues = 1};
 	static struct capture *made;
+	struct capture_ring *ring;
 	uint64_t ring_size, size;
 	int fd;
 
@@ -248,7 +249,9 @@ static struct capture_ring *capture(void)
 		CHECK_EQ(capture_map(&start, fd, &made), 0);
 		close(fd);
 	}
-	return capture_ring_of(made, 0, false);
+	ring = capture_ring_of(made, 0, false);
+	atomic_store(&ring->words->head, ring->tail);
+	return ring;
 }
 
 static struct state begin(struct input *in, int bell)
