@@ -55,8 +55,8 @@ use() {
 	[ -e "$unit" ] || unit=/usr/lib/systemd/system/dray@.service
 	[ "$(type -P dray)" = /usr/bin/dray ] || die "dray is $(type -P dray || echo 'not in the PATH')"
 	dray --version
-	dray version | grep -q "DPDK ABI .*/dpdk/pmds-" || die "the driver is not found: $(dray version)"
-	ldconfig -p | grep -q 'libdray\.so\.0 ' || die "the loader does not know libdray"
+	grep -q "DPDK ABI .*/dpdk/pmds-" <<<"$(dray version)" || die "the driver is not found: $(dray version)"
+	grep -q 'libdray\.so\.0 ' <<<"$(ldconfig -p)" || die "the loader does not know libdray"
 	test -s /usr/share/man/man1/dray-run.1.gz -a -s /usr/share/bash-completion/completions/dray || die "there is no manual page or completion"
 	dray doctor >/dev/null
 	local example=/usr/share/doc/drayage/examples/f1-split.yaml
@@ -74,7 +74,7 @@ use() {
 	start=$(sed -n 's/^ExecStart=//p' "$unit")
 	stop=$(sed -n 's/^ExecStop=//p' "$unit")
 	${start//%i/f1-split}
-	dray status | grep -q '^chain f1-split  *up ' || die "the chain is not up: $(dray status)"
+	grep -q '^chain f1-split  *up ' <<<"$(dray status)" || die "the chain is not up: $(dray status)"
 	${stop//%i/f1-split}
 	if type -P systemd-analyze >/dev/null; then
 		systemd-analyze verify "$unit" 2>&1 | grep -i dray && die "systemd-analyze complains"
