@@ -49,7 +49,7 @@ type Link struct {
 	MessageBytes int    `json:"message_bytes"` // largest message; 0: the link has no message buffers
 	Messages     int    `json:"messages"`      // in flight per queue and direction; 0: 8, if there are message buffers
 	SampleShift  uint32 `json:"sample_shift"`  // one packet in 2^shift is stamped, 1 to 20; SampleDefault, SampleEvery, SampleNone
-	Pages        string `json:"pages"`         // PagesAuto (also ""), PagesHuge, PagesPlain
+	Pages        string `json:"pages"`         // PagesPlain (also ""), PagesAuto, PagesHuge
 }
 
 // End is one port of a link.
