@@ -111,7 +111,9 @@ int main(int n, char **v) { char b[16]; strncpy(b, v[n - 1], n); return puts(b);
 	"both.s":    ".section both,\"awx\"\n.quad 1\n.section .note.GNU-stack,\"\"\n",
 }
 
-func TestChecksCatch(t *testing.T) {
+// sourceDir returns a folder with the sources, which gcc can compile here.
+func sourceDir(t *testing.T) string {
+	t.Helper()
 	if runtime.GOARCH != "amd64" {
 		t.Skip("the faults are written for x86-64")
 	}
@@ -120,6 +122,11 @@ func TestChecksCatch(t *testing.T) {
 	for name, text := range sources {
 		testenv.Must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}
+	return dir
+}
+
+func TestChecksCatch(t *testing.T) {
+	dir := sourceDir(t)
 	for _, fault := range []struct {
 		flags string
 		kind  Kind
@@ -149,14 +156,7 @@ func TestChecksCatch(t *testing.T) {
 }
 
 func TestObjectChecksCatch(t *testing.T) {
-	if runtime.GOARCH != "amd64" {
-		t.Skip("the faults are written for x86-64")
-	}
-	testenv.Program(t, "gcc")
-	dir := t.TempDir()
-	for name, text := range sources {
-		testenv.Must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
-	}
+	dir := sourceDir(t)
 	object := filepath.Join(dir, "x.o")
 	for flags, fails := range map[string]string{
 		"":                       "",
