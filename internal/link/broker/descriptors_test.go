@@ -175,7 +175,6 @@ func captureOf(r *raw, c *broker.Client, e broker.End) (start *wire.Capture, mem
 func TestEveryCallOnAPacketSocket(t *testing.T) {
 	s := newFixture(t)
 	l := s.link("n3")
-	l.Kind = broker.KindNetdev
 	s.veth(&l)
 	c, _ := s.serve()
 	s.add(c, l)

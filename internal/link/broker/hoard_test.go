@@ -78,7 +78,6 @@ func TestTelemetryHoarder(t *testing.T) {
 func TestSocketHoarder(t *testing.T) {
 	s := newFixture(t)
 	l := s.link("n3")
-	l.Kind = broker.KindNetdev
 	s.veth(&l)
 	c, _ := s.serve()
 	s.add(c, l)

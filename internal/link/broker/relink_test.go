@@ -18,10 +18,11 @@ import (
 	"github.com/drayage/dray/test/testenv"
 )
 
-// veth puts each end's interface into its own namespace.
+// veth makes the ends of a link interfaces, each in a namespace of its own.
 func (s *fixture) veth(l *broker.Link) {
 	s.t.Helper()
 	testenv.Root(s.t)
+	l.Kind = broker.KindNetdev
 	var ifaces []host.Iface
 	for i := range l.Ends {
 		ns := host.Netns{Path: filepath.Join(s.dir, "end"+l.Ends[i].Function+".net")}
@@ -94,7 +95,6 @@ func TestRelink(t *testing.T) {
 func TestNetdevAfterRestart(t *testing.T) {
 	s := newFixture(t)
 	l := s.link("n3")
-	l.Kind = broker.KindNetdev
 	s.veth(&l)
 	c, b := s.spawn()
 	s.add(c, l)
@@ -153,7 +153,6 @@ func TestMoveKeepsThePorts(t *testing.T) {
 func TestNetdevQueues(t *testing.T) {
 	s := newFixture(t)
 	l := s.link("n3")
-	l.Kind = broker.KindNetdev
 	l.Ends[0].Queues, l.Ends[1].Queues = 2, 2
 	s.veth(&l)
 	c, _ := s.serve()
