@@ -1,13 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The receiver has moved to a new generation and sleeps, and the sender has not moved: its packets,
- * and its rings, are those of the old lane. They end a sleep on dray_fd.
+ * and its rings, are those of the old lane. They end a sleep on dray_fd, and in dray_wait.
  */
 #include <poll.h>
+#include <pthread.h>
+#include <sys/syscall.h>
 
 #include "test.h"
 
+#define LONG_MS 10000
+
 static struct pair p;
+static _Thread_local bool unending;
+static _Atomic bool asleep;
+
+/* The library's too. A sleep of the thread under test does not end before it is rung. */
+int poll(struct pollfd *fds, nfds_t n, int ms)
+{
+	struct timespec t;
+
+	if (unending && ms > 0) {
+		ms = LONG_MS;
+		atomic_store(&asleep, true);
+	}
+	t = (struct timespec){ms / 1000, ms % 1000 * 1000000L};
+	return (int)syscall(SYS_ppoll, fds, n, ms < 0 ? NULL : &t, NULL, 0);
+}
 
 /* Until nothing is left that would end a sleep. */
 static void fall_asleep(void)
@@ -46,20 +65,50 @@ static void move_receiver(void)
 	} while (test_generation(p.a) == test_generation(p.b) || clock_ns() > start + 500000000);
 }
 
+static void on_fd(uint32_t seed)
+{
+	struct pollfd sleep = {.fd = dray_fd(p.b), .events = POLLIN};
+
+	move_receiver();
+	test_send(p.a, 0, 64, seed);
+	CHECK(test_generation(p.a) < test_generation(p.b));
+	CHECK_EQ(poll(&sleep, 1, LONG_MS), 1);
+	test_receive(p.b, 0, 64, seed);
+}
+
+static void *wait_for_packet(void *unused)
+{
+	uint64_t start = clock_ns();
+
+	unending = true;
+	CHECK_EQ(dray_wait(p.b, 0, DRAY_WAIT_RX, 2 * LONG_MS), DRAY_WAIT_RX);
+	unending = false;
+	CHECK(clock_ns() - start < LONG_MS * 900000ull);
+	return unused;
+}
+
+static void in_wait(uint32_t seed)
+{
+	pthread_t thread;
+
+	move_receiver();
+	atomic_store(&asleep, false);
+	CHECK_EQ(pthread_create(&thread, NULL, wait_for_packet, NULL), 0);
+	UNTIL(atomic_load(&asleep), usleep(100));
+	test_send(p.a, 0, 64, seed);
+	CHECK(test_generation(p.a) < test_generation(p.b));
+	CHECK_EQ(pthread_join(thread, NULL), 0);
+	test_receive(p.b, 0, 64, seed);
+}
+
 int main(void)
 {
-	struct pollfd sleep;
-
 	p = test_pair(NULL, DRAY_MODE_SLEEPING, 0);
 	test_send(p.a, 0, 64, 1);
 	test_receive(p.b, 0, 64, 1);
-	sleep = (struct pollfd){.fd = dray_fd(p.b), .events = POLLIN};
-	for (uint32_t i = 2; i < 6; i++) {
-		move_receiver();
-		test_send(p.a, 0, 64, i);
-		CHECK(test_generation(p.a) < test_generation(p.b));
-		CHECK_EQ(poll(&sleep, 1, 10000), 1);
-		test_receive(p.b, 0, 64, i);
+	for (uint32_t i = 2; i < 8; i += 2) {
+		on_fd(i);
+		in_wait(i + 1);
 	}
 	UNTIL(test_generation(p.a) == test_generation(p.b), test_service(p.a, p.b));
 	test_pair_close(&p);
