@@ -341,15 +341,18 @@ func TestABrokerThatIsKilledOftenIsSoonBack(t *testing.T) {
 	}
 	b := runningBroker(t, l, nil)
 	const kills = 8 // pauses that double would have come to 6.4 s
-	var longest time.Duration
-	for range kills {
+	var first, longest time.Duration
+	for i := range kills {
 		killed := time.Now()
 		b.Process.Signal(syscall.SIGKILL)
 		b = runningBroker(t, l, b)
 		longest = max(longest, time.Since(killed))
+		if i == 0 {
+			first = longest // without a pause
+		}
 	}
-	t.Logf("after %d kills the longest time without a broker is %v", kills, longest)
-	if longest > 5*time.Second {
+	t.Logf("measured: after %d kills the longest time without a broker is %.1f s; after one it is %.1f s", kills, longest.Seconds(), first.Seconds())
+	if longest > 3*first+5*time.Second { // an emulated machine needs seconds to start one
 		t.Errorf("%v without a broker", longest)
 	}
 	if err := l.Remove(context.Background()); err != nil {

@@ -3,13 +3,15 @@
 // Package testenv checks a test's requirements on the machine. An unmet
 // requirement skips the test, with the reason; if the project's own set-up should
 // have met it (DRAY_TEST_STRICT=1, as `make test` sets), the test fails instead. It
-// also has the helper for steps that must succeed.
+// also has the helpers for steps that must succeed, and for slow machines.
 package testenv
 
 import (
 	"os"
 	"os/exec"
+	"strconv"
 	"testing"
+	"time"
 
 	"github.com/drayage/dray/internal/spec/inventory"
 )
@@ -59,4 +61,14 @@ func Must(t testing.TB, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// Patient is how long a test waits for what takes a known time here: a slow machine says in
+// DRAY_TEST_PATIENCE how many seconds it needs for what takes 20 elsewhere.
+func Patient(d time.Duration) time.Duration {
+	seconds, err := strconv.Atoi(os.Getenv("DRAY_TEST_PATIENCE"))
+	if err != nil || seconds <= 0 {
+		return d
+	}
+	return d * time.Duration(seconds) / 20
 }

@@ -26,7 +26,7 @@ import (
 // Patience bounds what must happen soon. It is long because the machine may be
 // busy; passing tests never wait for it. A runtime that boots something sets more
 // before it runs the suite.
-var Patience = 30 * time.Second
+var Patience = testenv.Patient(30 * time.Second)
 
 // Function is one function on its way up and down.
 type Function struct {

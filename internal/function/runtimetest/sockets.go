@@ -5,6 +5,7 @@ package runtimetest
 import (
 	"fmt"
 	"net"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -90,7 +91,9 @@ func testRings(t *testing.T, c Config) {
 			names = append(names, fmt.Sprintf("option %d + %s", option, high))
 		}
 	}
-	for i, got := range f.runAll(scripts)[:len(scripts)] {
+	outcomes := f.runAll(scripts)
+	t.Logf("measured: a ring of %d MiB for a function limited to %d MiB: %s", ringBytes>>20, ringMemory>>20, strings.TrimSpace(outcomes[0]))
+	for i, got := range outcomes[:len(scripts)] {
 		if got != "no: Operation not permitted\n" {
 			t.Errorf("%s: %q", names[i], got)
 		}
