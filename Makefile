@@ -203,6 +203,11 @@ hostile-guest: ## run the attack tests in a guest with Debian's kernel, which la
 	@[ -x bin/dray ] || $(MAKE) --no-print-directory build
 	@scripts/hostile-guest.sh
 
+.PHONY: unit-guest
+unit-guest: ## start, kill and stop dray@.service in a guest with systemd as its first process (as root)
+	@[ -x bin/dray ] || $(MAKE) --no-print-directory build
+	@scripts/unit-guest.sh
+
 .PHONY: mutations
 mutations: simulations ## remove each check of libdray in turn: a test must fail (minutes); first the simulations at full size
 	@scripts/setup.sh test
