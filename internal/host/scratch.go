@@ -19,7 +19,16 @@ const (
 // user of the host can enter. A function that may write to it can then fill neither
 // the host's memory nor the file system of Drayage's state.
 func MountScratch(dir string, uid int) error {
-	options := fmt.Sprintf("mode=700,uid=%d,gid=0,size=%d,nr_inodes=%d", uid, scratchBytes, scratchInodes)
+	return mountSmall(dir, fmt.Sprintf("mode=700,uid=%d,gid=0,size=%d,nr_inodes=%d", uid, scratchBytes, scratchInodes))
+}
+
+// MountLogs mounts a file system in memory, of at most that many bytes, on a directory
+// for logs. Whatever is beyond it is lost: the process that writes does not wait.
+func MountLogs(dir string, bytes int) error {
+	return mountSmall(dir, fmt.Sprintf("mode=700,size=%d", bytes))
+}
+
+func mountSmall(dir, options string) error {
 	if err := unix.Mount("dray", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, options); err != nil {
 		return fmt.Errorf("mount a tmpfs on %s: %w", dir, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -184,11 +185,7 @@ func awaitAnyEnd(ctx context.Context, processes []transport.Process) bool {
 			}
 			return slices.ContainsFunc(processes, func(p transport.Process) bool { return !p.ID.Alive() }) || awaitAnyEnd(ctx, processes)
 		case <-tick.C:
-			for _, p := range processes {
-				if p.Log != "" {
-					_ = trimLog(p.Log) // the next round retries
-				}
-			}
+			trimLogs(processes)
 		}
 	}
 }
@@ -212,6 +209,7 @@ func (k *keeper) revive(ctx context.Context, l *Live, pl plan.Link, dead []trans
 	report.Processes = slices.Clone(dead)
 	r := Revival{Processes: dead, Restarts: restarts - 1, Since: time.Now()}
 	for ; ; restarts++ {
+		trimLogs(dead) // a full one would not show that the next process is ready
 		err := reviver.Revive(ctx, spec, &report)
 		if ctx.Err() != nil {
 			return false
@@ -248,20 +246,31 @@ func (k *keeper) note(link string, r Revival) error {
 	return writeJSON(filepath.Join(k.live.dir, fileProcesses), all)
 }
 
-// trimLog limits a log's size: beyond the limit it copies the log over the older
-// one and truncates it. The process keeps appending; what it writes between the two
-// is lost.
-func trimLog(path string) error {
-	info, err := os.Stat(path)
-	if err != nil || info.Size() <= logBytes {
-		return err
+func trimLogs(processes []transport.Process) {
+	for _, p := range processes {
+		if p.Log != "" {
+			_ = trimLog(p.Log) // the next round retries
+		}
 	}
-	content, err := os.ReadFile(path)
+}
+
+// trimLog limits a log's size: beyond the limit it moves the log's end to the older one.
+// The process keeps appending; what it writes in between is lost.
+func trimLog(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(path+".1", content, 0o600); err != nil {
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil || info.Size() <= logBytes {
 		return err
 	}
-	return os.Truncate(path, 0)
+	end := io.NewSectionReader(f, info.Size()-logBytes, logBytes)
+	older, err := os.OpenFile(path+".1", os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err == nil {
+		_, err = io.Copy(older, end)
+		err = errors.Join(err, older.Close())
+	}
+	return errors.Join(err, f.Truncate(0)) // even if there is no space for the older one
 }

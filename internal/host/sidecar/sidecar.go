@@ -76,8 +76,15 @@ func UID(owner string) int {
 	return firstID + int(h.Sum32()&0xffffff)
 }
 
-// Log is where the process's output goes.
+// Log is where the process's output goes: a link to a file in logs.
 func (p Process) Log() string { return filepath.Join(p.Dir, p.Name+".log") }
+
+// logs is a small file system in memory: an end of the link can make the process print
+// without end, and the supervisor, which shortens the log, may have ended.
+func (p Process) logs() string { return filepath.Join(p.Dir, "log") }
+
+// logsSize is enough for a log and what is written until it is shortened, in bytes.
+const logsSize = 32 << 20
 
 func (p Process) root() string        { return filepath.Join(p.Dir, "root") }
 func (p Process) bundle() string      { return filepath.Join(p.Dir, p.Name+".bundle") }
@@ -105,7 +112,7 @@ func (p Process) Steps(name func(what string) string) []step.Step {
 	return []step.Step{
 		{
 			Name:  name("create the directory of " + p.Name),
-			Makes: []step.Resource{host.DirResource(p.Dir)},
+			Makes: []step.Resource{host.DirResource(p.Dir), host.MountResource(p.logs())},
 			Do:    func(context.Context) error { return p.prepare() },
 		},
 		{
@@ -125,6 +132,15 @@ func (p Process) prepare() error {
 		dirs = append(dirs, b.Target)
 	}
 	if err := os.Mkdir(p.Dir, 0o711); err != nil {
+		return err
+	}
+	if err := os.Mkdir(p.logs(), 0o700); err != nil {
+		return err
+	}
+	if err := host.MountLogs(p.logs(), logsSize); err != nil {
+		return err
+	}
+	if err := os.Symlink(filepath.Join("log", filepath.Base(p.Log())), p.Log()); err != nil {
 		return err
 	}
 	for _, dir := range dirs {

@@ -212,6 +212,27 @@ func TestEndsAtOnce(t *testing.T) {
 	}
 }
 
+// TestAFloodStaysSmall: a process that prints without end fills neither the state
+// directory nor memory, and works on.
+func TestAFloodStaysSmall(t *testing.T) {
+	p := prepared(t, func(p *Process) {
+		p.Args = []string{"/usr/bin/sh", "-c", "head -c 100000000 /dev/zero; exec sleep 600"}
+	})
+	id, err := p.Start(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Await(context.Background(), id, func() bool {
+		name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", id.PID))
+		return err == nil && string(name) == "sleep\n"
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if size := p.LogSize(); size < logsSize/2 || size > logsSize {
+		t.Errorf("its log has %d bytes", size)
+	}
+}
+
 func TestProgramMissing(t *testing.T) {
 	p := prepared(t, func(p *Process) { p.Args = []string{"/usr/bin/no-such-switch"} })
 	if _, err := p.Start(context.Background()); err == nil || !strings.Contains(err.Error(), "no-such-switch") {
