@@ -124,7 +124,7 @@ func (c *scene) attack(function, attacker, port string, d time.Duration) {
 	var log bytes.Buffer
 	cmd.Stderr = &log
 	out, err := cmd.Output()
-	var did struct{ Attempts, Lives, Refused, Escapes uint64 }
+	var did struct{ Attempts, Lives, Refused, Escapes, Joined uint64 }
 	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
 	if jsonErr := json.Unmarshal([]byte(lines[len(lines)-1]), &did); err != nil || jsonErr != nil {
 		c.Fatalf("the attacker %s of %s ends with %v: %s%s", attacker, function, err, out, tail(log.String()))
@@ -132,6 +132,9 @@ func (c *scene) attack(function, attacker, port string, d time.Duration) {
 	c.result.Attempts += did.Attempts
 	c.count("lives", did.Lives)
 	c.count("refused", did.Refused)
+	if did.Joined > 0 {
+		c.count("joined", did.Joined)
+	}
 	if did.Escapes > 0 {
 		c.finding("%d escapes: %s", did.Escapes, tail(log.String()))
 	}

@@ -29,6 +29,7 @@ var classes = []class{
 	{"control", "messages", attackControl},
 	{"resources", "calls", attackResources},
 	{"kills", "kills", attackKills},
+	{"links", "attempts", attackLinks},
 	{"files", "files", attackFiles},
 	{"packets", "packets", attackPackets},
 }
@@ -38,6 +39,7 @@ var classes = []class{
 var briefly = []class{
 	{"attackers", "attempts", attackInTurn},
 	{"kills", "kills", attackKills},
+	{"links", "attempts", attackLinks},
 }
 
 const briefTime = time.Second

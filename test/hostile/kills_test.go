@@ -29,7 +29,7 @@ import (
 // time the party must be back, and packets must pass; in the end nothing may have
 // leaked. The supervisor counts on the operator: down and up start another.
 func attackKills(s *session) {
-	links, switched, watched := 6, 1, 3
+	links, switched, watched := 6, switchesToKill(s), 3
 	if s.brief {
 		links, switched, watched = 1, 0, 1
 	}
@@ -45,6 +45,18 @@ func attackKills(s *session) {
 	for _, leaks := range k.leaks {
 		leaks()
 	}
+}
+
+// switchesToKill is how many switches the class kills: DRAY_TEST_HOSTILE_SWITCHES, or
+// one. A switch that ends again and again comes back only every 10 s.
+func switchesToKill(s *session) int {
+	n := 1
+	if text := os.Getenv("DRAY_TEST_HOSTILE_SWITCHES"); text != "" {
+		if _, err := fmt.Sscan(text, &n); err != nil || n < 0 {
+			s.Fatalf("DRAY_TEST_HOSTILE_SWITCHES is %q: want a number", text)
+		}
+	}
+	return n
 }
 
 // killer has one thread for each victim.

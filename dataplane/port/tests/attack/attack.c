@@ -13,6 +13,7 @@
 #define LIFE_NS 4000000000ull  /* at most */
 #define GRACE_NS 1000000000ull /* to end by itself */
 #define PAUSE_US 20000	       /* after a refusal */
+#define REPORT_NS 250000000ull /* between reports */
 
 const char *attack_directory(void)
 {
@@ -21,14 +22,29 @@ const char *attack_directory(void)
 	return directory ? directory : "/run/dray/ports";
 }
 
-/* Wait for a life, which is killed at some time: a close of its own may wait as well. */
-static int await(pid_t pid, uint64_t until)
+static void report(const struct tally *t)
 {
+	printf("{\"attempts\": %llu, \"lives\": %llu, \"refused\": %llu, \"escapes\": %llu, "
+	       "\"joined\": %llu}\n",
+	       (unsigned long long)t->attempts, (unsigned long long)t->lives,
+	       (unsigned long long)t->refused, (unsigned long long)t->escapes,
+	       (unsigned long long)t->joined);
+	fflush(stdout);
+}
+
+/* Wait for a life, which is killed at some time: a close of its own may wait as well. */
+static int await(pid_t pid, uint64_t until, const struct tally *t)
+{
+	static uint64_t reported;
 	int status;
 
 	while (waitpid(pid, &status, WNOHANG) == 0) {
 		if (clock_ns() > until)
 			kill(pid, SIGKILL);
+		if (clock_ns() > reported + REPORT_NS) {
+			report(t);
+			reported = clock_ns();
+		}
 		usleep(2000);
 	}
 	return status;
@@ -49,7 +65,7 @@ static void live_once(const char *port, attack_life *life, struct tally *t, uint
 		_exit(0);
 	}
 	/* every other one in the middle */
-	status = await(pid, *seed & 1 ? now + (until - now) / 2 : until + GRACE_NS);
+	status = await(pid, *seed & 1 ? now + (until - now) / 2 : until + GRACE_NS, t);
 	atomic_fetch_add(&t->lives, 1);
 	if (WIFEXITED(status) && WEXITSTATUS(status)) {
 		atomic_fetch_add(&t->refused, 1);
@@ -72,8 +88,6 @@ int attack_main(int argc, char **argv, attack_life *life)
 	seed = strtoull(argv[3], NULL, 10) | 1;
 	while (clock_ns() < end)
 		live_once(argv[1], life, t, &seed, end);
-	printf("{\"attempts\": %llu, \"lives\": %llu, \"refused\": %llu, \"escapes\": %llu}\n",
-	       (unsigned long long)t->attempts, (unsigned long long)t->lives,
-	       (unsigned long long)t->refused, (unsigned long long)t->escapes);
+	report(t);
 	return 0;
 }

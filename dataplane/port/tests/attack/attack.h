@@ -6,12 +6,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What one attacker did, in memory that its lives share; printed as one JSON object. */
+/* What one attacker has done, in memory that its lives share; printed as JSON, again and again. */
 struct tally {
 	_Atomic uint64_t attempts; /* of whatever this class counts */
 	_Atomic uint64_t lives;	   /* processes that attacked */
 	_Atomic uint64_t refused;  /* lives that ended at the broker's door */
 	_Atomic uint64_t escapes;  /* what should have been refused, and was not */
+	_Atomic uint64_t joined;   /* connections of a device that the other end accepted */
 };
 
 /* One life: begins with a new process, and ends before `until_ns` of the monotonic clock. */
