@@ -66,6 +66,33 @@ func TestPrivilegesMustBePermitted(t *testing.T) {
 	}
 }
 
+// TestOnlyTrustingEnds: auto takes a transport over which the ends can harm each other
+// only if the chain says that they trust each other, even if there is no other; if the
+// chain names it, the plan warns.
+func TestOnlyTrustingEnds(t *testing.T) {
+	inv, c := loadInventory(t, "vm2"), pair()
+	devices(inv)
+	inv.Transport("direct").Caps.Trust = true
+	for _, other := range []string{"shm", "veth"} {
+		inv.Transport(other).Status = inventory.Missing
+	}
+	for i := range c.Functions {
+		c.Functions[i].Ports[0].Face = chain.FaceDPDK
+	}
+	if v := mustViolate(t, c, inv); !v.Hard || strings.Contains(v.Reason, "direct") {
+		t.Errorf("%+v", v)
+	}
+	const warning = "over direct, each end can crash the other"
+	c.Links[0].Transport = "direct"
+	if p := mustPlan(t, c, inv); !warned(p, warning) {
+		t.Errorf("the plan does not warn: %q", p.Warnings)
+	}
+	c.Links[0].Transport, c.Links[0].Isolation = chain.TransportAuto, chain.IsolationSlice
+	if p := mustPlan(t, c, inv); p.Links[0].Transport != "direct" || warned(p, warning) {
+		t.Errorf("auto took %s, and warned: %q", p.Links[0].Transport, p.Warnings)
+	}
+}
+
 // TestOneUser: a transport limited to processes of one user is refused to others.
 func TestOneUser(t *testing.T) {
 	inv, c := loadInventory(t, "vm2"), pair()

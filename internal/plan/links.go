@@ -115,6 +115,10 @@ func (p *planner) warnOfChoice(n *needs, t *inventory.Transport) {
 	if t.Caps.Privileged {
 		p.warn("link %s: %s gives the functions of its ports %s, as the policy allows", n.link.Name, t.Name, t.Caps.Privileges)
 	}
+	if n.distrusts(t) {
+		p.warn("link %s: over %s, each end can crash the other and write to its memory; set isolation: slice if they trust each other, or use transport: shm or isolation: no-peer-memory",
+			n.link.Name, t.Name)
+	}
 	if t.Untried() {
 		p.warn("link %s: transport %s was %s", n.link.Name, t.Name, t.Reason)
 	} else if t.Status == inventory.NeverRun {
@@ -163,7 +167,7 @@ func (p *planner) chooseAuto(n *needs) choice {
 	var fastest *inventory.Transport
 	for _, t := range p.byRank() {
 		o, _ := firstObstacle(t, n)
-		if o != nil || t.Caps.Rank < 0 {
+		if o != nil || t.Caps.Rank < 0 || n.distrusts(t) {
 			continue
 		}
 		fastest = cmp.Or(fastest, t)
@@ -186,6 +190,12 @@ func (p *planner) chooseAuto(n *needs) choice {
 	}
 	p.rejectOthers(n, &c)
 	return c
+}
+
+// distrusts reports whether an end could harm the other over that transport, and the
+// chain does not say that they trust each other.
+func (n *needs) distrusts(t *inventory.Transport) bool {
+	return t.Caps.Trust && n.link.Isolation != chain.IsolationSlice
 }
 
 func fastestReason(n *needs) string {
@@ -216,6 +226,8 @@ func (p *planner) rejectOthers(n *needs, c *choice) {
 			c.reject(t, "is a baseline, used only if the chain names it")
 		case o != nil:
 			c.reject(t, o.reason)
+		case n.distrusts(t):
+			c.reject(t, "is only for ends that trust each other: used if the chain names it or sets isolation: slice")
 		default:
 			unmet := firstUnmet(p.evidence(t, n))
 			faster := c.transport != nil && t.Caps.Rank < c.transport.Caps.Rank
@@ -243,7 +255,7 @@ func (p *planner) violateNearest(n *needs) {
 	for _, t := range p.byRank() {
 		o, passed := firstObstacle(t, n)
 		near := passed*(len(n.ports)+1) + facesServed(t, n)
-		if t.Caps.Rank < 0 || near <= most {
+		if o == nil || t.Caps.Rank < 0 || near <= most {
 			continue
 		}
 		most = near

@@ -37,6 +37,7 @@ var caps = inventory.Caps{
 	MaxEnds:    2,
 	MaxMTU:     maxMTU,
 	Rank:       6,
+	Trust:      true,
 	Privileges: "none",
 	Processes:  0,
 	Copies:     1,

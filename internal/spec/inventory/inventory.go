@@ -127,6 +127,7 @@ type Caps struct {
 	Processes  int      `json:"processes"`            // host processes it starts for a link
 	HugePages  bool     `json:"huge_pages,omitempty"` // its functions must have huge pages
 	OneUser    bool     `json:"one_user,omitempty"`   // joins only processes that Drayage starts as one host user
+	Trust      bool     `json:"trust,omitempty"`      // each end can harm the other: auto takes it only between ends that trust each other (isolation slice)
 	BusyCPUs   int      `json:"busy_cpus,omitempty"`  // CPUs those processes keep busy by polling, even on an idle link; for a tunnel per host
 	// PacketMemory is those processes' packet memory, for a tunnel on each host; nil:
 	// next to nothing.
