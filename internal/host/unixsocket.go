@@ -13,6 +13,8 @@ type SocketState struct {
 	// Connected counts the sockets of this namespace connected to it, whatever the
 	// listener's namespace.
 	Connected int
+	// Sockets is how many unix sockets the namespace has: each took time to look at.
+	Sockets int
 }
 
 // UnixSocket looks for sockets of the network namespace with the path, spelled as
@@ -39,6 +41,7 @@ func parseUnixSockets(table, path string) SocketState {
 	)
 	var s SocketState
 	for _, line := range strings.Split(table, "\n") {
+		s.Sockets++
 		f := strings.Fields(line)
 		if len(f) != name+1 || f[name] != path {
 			continue

@@ -25,7 +25,15 @@ const (
 	// lostFor is how long a connection must be gone: a closing socket is in neither
 	// state.
 	lostFor = 3 * peerPoll
+	// quickSockets is how many sockets take next to no time to look at. A function can
+	// have many times more, which would keep this process busy.
+	quickSockets = 1000
 )
+
+// pause is how long to wait after a look at a namespace.
+func pause(s host.SocketState) time.Duration {
+	return peerPoll * time.Duration(1+s.Sockets/quickSockets)
+}
 
 // peer is the other end of a DPDK device that connects to a socket only once, when
 // it starts.
@@ -100,7 +108,7 @@ func awaitPeers(ctx context.Context, peers []peer) error {
 			if time.Now().After(deadline) {
 				return fmt.Errorf("port %s: function %s, its other end, did not create its socket within %v: check with dray logs that its command runs", p.port, p.function, peerPatience)
 			}
-			if host.Sleep(ctx, peerPoll) != nil {
+			if host.Sleep(ctx, pause(s)) != nil {
 				return ctx.Err()
 			}
 		}
@@ -117,9 +125,11 @@ func watchPeers(ctx context.Context, peers []peer, grace time.Duration) (early b
 	for _, p := range peers {
 		need[p.socket]++
 	}
-	for host.Sleep(ctx, peerPoll) == nil {
+	for next := peerPoll; host.Sleep(ctx, next) == nil; {
+		next = peerPoll
 		for i, p := range peers {
 			s, err := p.own.UnixSocket(p.socket)
+			next = max(next, pause(s))
 			switch {
 			case err != nil:
 				continue // it says nothing of the connection: retry
