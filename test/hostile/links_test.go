@@ -50,8 +50,9 @@ func attackLinks(s *session) {
 // attacker's place.
 const enough = "enough"
 
-// beside is the chain of such a link. All honest links are shared memory: feeder sends to the
-// victim, and two neighbours check each other's packets.
+// beside is the chain of such a link. feeder starts again every 10 s: README.md says why.
+// All honest links are shared memory: feeder sends to the victim, and two neighbours check
+// each other's packets.
 //
 //	hostile ── bad ── victim ── good ── feeder        left ── own ── right
 func beside(programs string, kind thirdParty) string {
@@ -76,7 +77,7 @@ functions:
   - name: feeder
     runtime: runc
     restart: always
-    command: [%[1]s/draygen, send, --port, "dray:p0", --rate, 1kpps, --catch-up, 100ms, --peer-timeout, 120s]
+    command: [%[1]s/draygen, send, --port, "dray:p0", --rate, 1kpps, --catch-up, 100ms, --peer-timeout, 120s, --duration, 10s]
     ports: [{name: p0, face: native}]
   - {name: left, runtime: runc, command: [%[1]s/attack-victim, "-", p0], ports: [{name: p0, face: native}]}
   - {name: right, runtime: runc, command: [%[1]s/attack-victim, "-", p0], ports: [{name: p0, face: native}]}

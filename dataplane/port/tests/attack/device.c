@@ -79,8 +79,8 @@ bool device_accept(struct device *d, const char *port, const char *name, int typ
 
 	unlink(a.sun_path);
 	d->fd = -1;
-	if (bind(listener, (struct sockaddr *)&a, sizeof(a)) == 0 &&
-	    chmod(a.sun_path, 0666) == 0 && listen(listener, 1) == 0 && await(d, listener))
+	if (bind(listener, (struct sockaddr *)&a, sizeof(a)) == 0 && chmod(a.sun_path, 0666) == 0 &&
+	    listen(listener, 1) == 0 && await(d, listener))
 		d->fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
 	close(listener);
 	return d->fd >= 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Attack the switch of a link through vhost-user, as the front end that a virtio-user device is:
- * garbage, messages out of order, wrong descriptors and floods; or set the device up properly, then write wrong rings, or take the memory away. PORT is a dpdk port: the switch connects to the
+ * garbage, messages out of order, wrong descriptors and floods; or set the device up properly, then
+ * write wrong rings, or take the memory away. PORT is a dpdk port: the switch connects to the
  * socket that the function makes. The protocol is QEMU's vhost-user, the rings are virtio's.
  */
 #include <linux/vhost_types.h>
