@@ -46,9 +46,12 @@ func attackLinks(s *session) {
 	}
 }
 
-// enough is a file whose existence ends an attack: an honest application takes the
-// attacker's place.
-const enough = "enough"
+// Files that begin and end an attack by their existence. Before and after it, an honest
+// application is in the attacker's place.
+const (
+	begin  = "begin"
+	enough = "enough"
+)
 
 // beside is the chain of such a link. feeder starts again every 10 s: README.md says why.
 // All honest links are shared memory: feeder sends to the victim, and two neighbours check
@@ -65,8 +68,9 @@ functions:
     memory: 512Mi
     pids: 200
     restart: always
-    command: [sh, -c, 'until [ -e %[1]s/%[4]s ]; do %[1]s/attack-%[3]s p0 4 $(date +%%s%%N); done;
-      exec %[1]s/draygen-dpdk sink --port dpdk:0 --eal "$DRAY_EAL" --interval 200ms']
+    command: [sh, -c, 'honest() { exec %[1]s/draygen-dpdk sink --port dpdk:0 --eal "$DRAY_EAL" --interval 200ms; };
+      [ -e %[1]s/%[5]s ] || { honest & until [ -e %[1]s/%[5]s ]; do sleep 0.1; done; kill -9 $!; };
+      until [ -e %[1]s/%[4]s ]; do %[1]s/attack-%[3]s p0 4 $(date +%%s%%N); done; honest']
     ports: [{name: p0, face: dpdk}]
   - name: victim
     runtime: runc
@@ -85,7 +89,7 @@ links:
   - {name: bad, %[2]s}
   - {name: good, ends: [victim.p1, feeder.p0], transport: shm}
   - {name: own, ends: [left.p0, right.p0], transport: shm}
-`, programs, kind.link, kind.attacker, enough)
+`, programs, kind.link, kind.attacker, enough, begin)
 }
 
 func (s *session) attackLink(kind thirdParty, d time.Duration) {
@@ -97,8 +101,13 @@ func (s *session) attackLink(kind thirdParty, d time.Duration) {
 	c.Logf("%s: %s", kind.name, c.engine("bad"))
 	c.passes("own")
 	before, supervisor, broker, files := c.functions(), c.supervisor(), c.broker(), c.brokerFiles()
+	c.create(begin)
+	c.until("the attack has begun", func() bool { return c.reported("hostile").Attempts > 0 })
 	time.Sleep(d)
-	c.attacked("hostile")
+	did := c.reported("hostile")
+	c.result.Attempts += did.Attempts
+	c.count("lives", did.Lives)
+	c.count("joined", did.Joined)
 	c.unharmed(before, "left", "right")
 	if c.supervisor() != supervisor || c.broker() != broker {
 		c.finding("the supervisor or the broker has ended")
@@ -119,14 +128,22 @@ func (s *session) attackLink(kind thirdParty, d time.Duration) {
 	c.unharmed(before, "left", "right")
 }
 
-// attacked adds what an attacker has reported in its log, over all its instances.
-func (c *scene) attacked(function string) {
+// create makes a file that the functions see.
+func (c *scene) create(file string) {
 	c.Helper()
-	type did struct{ Attempts, Lives, Joined uint64 }
-	var all, last did
-	add := func() { all = did{all.Attempts + last.Attempts, all.Lives + last.Lives, all.Joined + last.Joined} }
+	testenv.Must(c, os.WriteFile(filepath.Join(c.programs, file), nil, 0o644))
+}
+
+// done is what an attacker has done.
+type done struct{ Attempts, Lives, Joined uint64 }
+
+// reported is what the attacker of a function has reported in its log, over all its
+// instances.
+func (c *scene) reported(function string) (all done) {
+	var last done
+	add := func() { all = done{all.Attempts + last.Attempts, all.Lives + last.Lives, all.Joined + last.Joined} }
 	for _, line := range strings.Split(c.log(function), "\n") {
-		var now did
+		var now done
 		if decode(line, &now) != nil {
 			continue
 		}
@@ -136,19 +153,14 @@ func (c *scene) attacked(function string) {
 		last = now
 	}
 	add()
-	c.result.Attempts += all.Attempts
-	c.count("lives", all.Lives)
-	c.count("joined", all.Joined)
-	if all.Attempts == 0 {
-		c.Errorf("%s has attacked nothing: %s", function, tail(c.log(function)))
-	}
+	return all
 }
 
 // back replaces the attacker by an honest application, and waits until packets pass over both
 // links of the victim. It counts what has ended.
 func (c *scene) back(kind thirdParty) {
 	c.Helper()
-	testenv.Must(c, os.WriteFile(filepath.Join(c.programs, enough), nil, 0o644))
+	c.create(enough)
 	c.until("the switch and the victim run, and packets pass the victim's links", func() bool {
 		before, since := c.received("good", "victim"), monotonic()
 		time.Sleep(time.Second)
