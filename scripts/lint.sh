@@ -44,7 +44,7 @@ staticcheck() {
 	local version=v0.6.1 module
 	[[ $("$go" env GOVERSION) =~ go1\.([0-9]+) ]]
 	[ "${BASH_REMATCH[1]}" -lt 25 ] || version=v0.7.0
-	for module in . scripts/sbom; do
+	for module in . scripts/sbom kube/image; do
 		(cd "$module" && GOFLAGS="$GOFLAGS -mod=mod" "$go" run "honnef.co/go/tools/cmd/staticcheck@$version" ./...) || return 1
 	done
 }
@@ -52,6 +52,11 @@ staticcheck() {
 # bill_of_materials checks the module that writes it, and what it writes.
 bill_of_materials() {
 	cd scripts/sbom && "$go" mod tidy -diff && "$go" mod verify && "$go" vet ./... && "$go" test -count=1 ./...
+}
+
+# image_module checks the module that writes container images.
+image_module() {
+	cd kube/image && "$go" mod tidy -diff && "$go" vet ./... && "$go" test -count=1 ./...
 }
 
 scripts_are_clean() {
@@ -69,6 +74,7 @@ check 'shellcheck' scripts_are_clean
 check 'go.mod and go.sum are tidy' "$go" mod tidy -diff
 check 'modules are as published' "$go" mod verify
 check 'bill of materials' bill_of_materials
+check 'images' image_module
 check 'hardening of what make build made' "$go" test -count=1 ./test/hardening
 check 'direction of dependencies' "$go" test -count=1 ./test/depcheck
 check 'house rules: licence lines, lengths, words' "$go" test -count=1 ./test/style

@@ -1,0 +1,3 @@
+module github.com/drayage/dray/kube/image
+
+go 1.23.0
