@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # Install what Drayage needs on Debian 12 or 13, and nothing that is there already.
 #
-# usage: scripts/setup.sh run|test|deb
+# usage: scripts/setup.sh run|test|deb|kube
 #   run   what `make demo` needs
 #   test  that, and what `make test` needs
 #   deb   what `make demo` and `make deb` need
+#   kube  what `make demo` and `make kube` need
 #
 # It may be run again at any time. It never upgrades a package, never changes
 # a file under /etc/apt that it did not write, and starts no service.
@@ -63,6 +64,11 @@ dh        debhelper
 fakeroot  fakeroot
 lintian   lintian
 '
+readonly kube_needs='
+busybox   busybox-static
+etcd      etcd-server
+openssl   openssl
+'
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 readonly here
@@ -85,7 +91,7 @@ die() {
 }
 
 usage() {
-	sed -n 's/^# \{0,1\}//; 5,8p' "${BASH_SOURCE[0]}" >&2
+	sed -n 's/^# \{0,1\}//; 5,9p' "${BASH_SOURCE[0]}" >&2
 	exit 2
 }
 
@@ -99,6 +105,9 @@ missing_needs() {
 	[ -s "$ca_bundle" ] || echo "$ca_bundle ca-certificates"
 	[ -e /usr/include/stdlib.h ] || echo "/usr/include/stdlib.h libc6-dev"
 	compgen -G '/usr/lib/*/pkgconfig/libdpdk.pc' >/dev/null || echo "libdpdk.pc libdpdk-dev"
+	if [ "$set" = kube ]; then
+		compgen -G '/usr/lib/*/pkgconfig/libseccomp.pc' >/dev/null || echo "libseccomp.pc libseccomp-dev"
+	fi
 	if [ "$set" = test ]; then
 		[ -e /usr/aarch64-linux-gnu/include/stdlib.h ] || echo "/usr/aarch64-linux-gnu/include/stdlib.h libc6-dev-arm64-cross"
 		# libFuzzer and the sanitizers of clang are a package of their own, and named after its version.
@@ -254,6 +263,7 @@ case $set in
 run) needs=$run_needs ;;
 test) needs=$run_needs$test_needs ;;
 deb) needs=$run_needs$deb_needs ;;
+kube) needs=$run_needs$kube_needs ;;
 *) usage ;;
 esac
 readonly set needs
