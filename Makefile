@@ -224,6 +224,22 @@ image: ## build the image IMAGE (debian, dpdk, iperf, ovs, pktgen): a root file 
 	@[ -x bin/dray ] || $(MAKE) --no-print-directory build
 	@bin/dray image $(IMAGE) $(if $(TAR),--tar $(TAR))
 
+.PHONY: kube
+kube: ## start a Kubernetes cluster of two nodes on this machine; what it needs is built into your cache once (as root)
+	@$(say) 'installing what is missing (scripts/setup.sh kube)'
+	@scripts/setup.sh kube
+	@$(say) 'starting a control plane and two nodes'
+	@kube/cluster/cluster.sh up
+
+.PHONY: kube-down
+kube-down: ## stop that cluster, and remove every trace of it but the cache (as root)
+	@kube/cluster/cluster.sh down
+
+.PHONY: test-kube
+test-kube: ## test that a cluster starts, works, survives a power cut, and leaves nothing (as root)
+	@scripts/setup.sh kube
+	@kube/cluster/test.sh
+
 .PHONY: fresh
 fresh: ## repeat demo and test in a new Debian 12 root file system; DEBIAN=13 for 13 (as root)
 	@scripts/fresh.sh $(DEBIAN)
