@@ -16,7 +16,8 @@
 #   reboot NODE          both
 #
 # DRAY_KUBE_NODES is how many nodes `up` starts (2, at most 9). DRAY_KUBE_STATE is where everything is kept
-# (/var/lib/dray-kube); another folder is another cluster.
+# (/var/lib/dray-kube); another folder is another cluster. DRAY_KUBE_PATIENCE is how many seconds a machine may take
+# to start (180).
 # Exit status: 0 done, 1 failed, 2 wrong usage; of kubectl, with and on, the command's.
 set -euo pipefail
 here=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")" && pwd)
@@ -30,11 +31,11 @@ export PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
 . "$here/lib/pki.sh"
 # shellcheck source-path=SCRIPTDIR source=lib/disk.sh
 . "$here/lib/disk.sh"
-readonly ready_time=180 # seconds that a machine may take
+readonly patience=${DRAY_KUBE_PATIENCE:-180}
 nodes=${DRAY_KUBE_NODES:-2}
 
 usage() {
-	sed -n 's/^# \{0,1\}//; 6,20p' "$here/cluster.sh" >&2
+	sed -n 's/^# \{0,1\}//; 6,21p' "$here/cluster.sh" >&2
 	exit 2
 }
 
@@ -73,6 +74,7 @@ images() {
 power_on() {
 	local name=$1 home=$state/$1 boot_id pid starter attempt
 	! pid_of "$name" >/dev/null || return 0
+	power_off "$name" # it may be dying
 	rm -f "$home/pid"
 	disk_make "$name" "$(built programs)"
 	cgroup_make "$cgroup/$name/node"
@@ -93,8 +95,12 @@ power_on() {
 
 # plug_in gives a node its network interface: a veth to the control plane's bridge.
 plug_in() {
-	local name=$1 pid=$2 cp
+	local name=$1 pid=$2 cp end=$((SECONDS + patience))
 	cp=$(pid_of cp) || die "the control plane does not run"
+	until nsenter --target "$cp" --net -- ip link show br0 >/dev/null 2>&1; do
+		((SECONDS < end)) || explain cp "it has no bridge after $patience s"
+		sleep 0.05
+	done
 	nsenter --target "$cp" --net -- ip link delete "$name" 2>/dev/null || true # of the last boot, still being removed
 	nsenter --target "$pid" --net -- ip link add eth0 type veth peer name "$name" netns "$cp"
 	nsenter --target "$cp" --net -- ip link set "$name" master br0 up
@@ -102,7 +108,7 @@ plug_in() {
 
 power_off() {
 	local name=$1 pid attempt
-	pid=$(pid_of "$name") || return 0
+	pid=$(recorded_pid "$name") || return 0
 	kill -KILL "$pid"
 	# It is gone only after every process of the machine is.
 	for ((attempt = 0; attempt < 600; attempt++)); do
@@ -121,10 +127,10 @@ explain() {
 }
 
 await_api() {
-	local end=$((SECONDS + ready_time))
+	local end=$((SECONDS + patience))
 	until kubectl get --raw=/readyz >/dev/null 2>&1; do
 		pid_of cp >/dev/null || explain cp "it ended"
-		((SECONDS < end)) || explain cp "no answer after $ready_time s"
+		((SECONDS < end)) || explain cp "no answer after $patience s"
 		sleep 0.2
 	done
 }
@@ -132,11 +138,11 @@ await_api() {
 # await_node waits until the kubelet of this boot is Ready. After a power cut the API server goes on calling a node
 # Ready for a while, so the boot's name must match.
 await_node() {
-	local name=$1 boot_id end=$((SECONDS + ready_time))
+	local name=$1 boot_id end=$((SECONDS + patience))
 	boot_id=$(<"$state/$name/boot_id")
 	until [ "$(kubectl get node "$name" -o 'jsonpath={.status.nodeInfo.bootID} {.status.conditions[?(@.type=="Ready")].status}' 2>/dev/null)" = "$boot_id True" ]; do
 		pid_of "$name" >/dev/null || explain "$name" "it ended"
-		((SECONDS < end)) || explain "$name" "not Ready after $ready_time s"
+		((SECONDS < end)) || explain "$name" "not Ready after $patience s"
 		sleep 0.2
 	done
 }
@@ -144,10 +150,15 @@ await_node() {
 up() {
 	local n begin=$SECONDS programs images
 	[[ $nodes =~ ^[1-$most_nodes]$ ]] || die "DRAY_KUBE_NODES is $nodes; it may be 1 to $most_nodes"
+	if [ -e "$state" ] && ! pid_of cp >/dev/null; then
+		say "the control plane is gone, and with it the cluster's data: starting from nothing"
+		down
+	fi
 	if [ ! -e "$state/images" ]; then
 		programs=$("$here/build.sh" programs)
 		images=$("$here/build.sh" images)
 		mkdir -p "$state"
+		chmod 700 "$state" # it holds keys
 		echo "$programs" >"$state/programs"
 		echo "$images" >"$state/images"
 	fi
@@ -197,7 +208,7 @@ status() {
 alone() {
 	[ "$(id -u)" -eq 0 ] || die "needs root: it makes namespaces and control groups"
 	exec 9<"$(dirname "$state")"
-	flock 9
+	flock --nonblock 9 || { say "waiting for another command that changes the cluster" && flock 9; }
 	"$@"
 }
 

@@ -7,9 +7,10 @@
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 readonly here
-export DRAY_KUBE_STATE=/var/lib/dray-kube-test
+export DRAY_KUBE_STATE=${DRAY_KUBE_STATE:-/var/lib/dray-kube-test}
 export PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
-readonly patience=180 # seconds, on a machine that has much else to do
+export DRAY_KUBE_PATIENCE=${DRAY_KUBE_PATIENCE:-300} # seconds: the machine may have much else to do
+readonly patience=$DRAY_KUBE_PATIENCE
 work=$(mktemp -d)
 passed=0 failed=0
 
@@ -55,7 +56,7 @@ eventually() {
 # machine_state prints what a cluster could leave on this machine, one thing a line. Other programs of Drayage may
 # come and go meanwhile.
 machine_state() {
-	{ everything; } 2>/dev/null | grep -vE 'dray-[^k]|/dray(/|$)' | sort
+	{ everything; } 2>/dev/null | grep -vE 'dray-[^k]|/dray(/|$)' | LC_ALL=C sort
 }
 
 everything() {
@@ -69,7 +70,7 @@ everything() {
 	for folder in /etc /etc/cni /etc/cdi /opt /opt/cni /var/lib /var/lib/{kubelet,containerd,cni} /var/log /run /run/{netns,containerd,nri,cdi,lock} /dev /dev/shm /usr/libexec; do
 		[ ! -d "$folder" ] || find "$folder" -mindepth 1 -maxdepth 1 -printf 'file %p\n'
 	done
-	grep -l dray-kube-test /proc/[0-9]*/cgroup | sed 's/^/process /' || true
+	grep -l "$(basename "$DRAY_KUBE_STATE")" /proc/[0-9]*/cgroup | sed 's/^/process /' || true
 }
 
 pod() { # NAME NODE [FIELD OF THE POD]
@@ -193,11 +194,20 @@ an_image_is_imported_on_every_node() {
 	fails cluster images /dev/null
 }
 
-# nothing_is_left is patient: the kernel removes a namespace's interfaces some time after its last process.
-nothing_is_left() { eventually as_before; }
-as_before() {
+# nothing_is_left is patient: the kernel removes a namespace's interfaces some time after its last process. A changed
+# value is a new line, too; lines that are missing are other programs' that ended.
+nothing_is_left() { eventually nothing_is_new; }
+nothing_is_new() {
 	machine_state >"$work/after"
-	diff "$work/machine" "$work/after" >"$work/difference" || { cat "$work/difference" && return 1; }
+	LC_ALL=C comm -13 "$work/machine" "$work/after" >"$work/new"
+	[ ! -s "$work/new" ] || { cat "$work/new" && return 1; }
+}
+
+a_lost_control_plane_means_a_new_cluster() {
+	kill -KILL "$(cut -d' ' -f1 "$DRAY_KUBE_STATE/cp/pid")"
+	cluster up
+	two_nodes_are_Ready
+	fails kubectl get namespace plain
 }
 
 cluster_down() { cluster down; }
@@ -207,6 +217,7 @@ cluster down
 "$here/build.sh" programs
 machine_state >"$work/machine"
 check cluster_up
+[ "$failed" -eq 0 ] || exit 1
 check two_nodes_are_Ready
 check up_again_changes_nothing
 check dynamic_resource_allocation_and_NRI_are_there
@@ -220,6 +231,7 @@ check a_power_cut_ends_pods_and_they_come_back
 check a_node_is_halted_and_booted
 check an_image_is_imported_on_every_node
 cluster status || true
+check a_lost_control_plane_means_a_new_cluster
 check cluster_down
 check nothing_is_left
 echo "$passed passed, $failed failed"

@@ -29,12 +29,21 @@ machines() {
 	done
 }
 
-# pid_of prints the first process of a machine, and fails if it does not run. The start time tells it from another
-# process that has the same number by now.
-pid_of() {
+# recorded_pid prints the first process of a machine, and fails if it does not exist. The start time tells it from
+# another process that has the same number by now.
+recorded_pid() {
 	local pid started stat
 	{ read -r pid started <"$state/$1/pid"; } 2>/dev/null || return 1
 	{ read -ra stat <"/proc/$pid/stat"; } 2>/dev/null || return 1
 	[ "${stat[21]}" = "$started" ] || return 1
+	echo "$pid"
+}
+
+# pid_of is the same, but fails as well if the process is dying: it stays until the kernel has killed all others.
+pid_of() {
+	local pid stat
+	pid=$(recorded_pid "$1") || return 1
+	{ read -ra stat <"/proc/$pid/stat"; } 2>/dev/null || return 1
+	(((stat[8] & 4) == 0)) || return 1 # PF_EXITING
 	echo "$pid"
 }
