@@ -35,14 +35,17 @@ compile() {
 	say "$module: done in $((SECONDS - begin)) s"
 }
 
-# progress counts the packages that go compiles, and shows everything else that it says.
+# progress counts the packages that go compiles, also while it says nothing, and shows everything else that it says.
 progress() {
-	local line count=0 begin=$SECONDS shown=$SECONDS
-	while read -r line; do
-		case $line in
-		'go: downloading '* | '# '*) ;;
-		*' '*) say "$line" ;;
-		*) count=$((count + 1)) ;;
+	local line status count=0 begin=$SECONDS shown=$SECONDS
+	while :; do
+		status=0
+		read -r -t 10 line || status=$?
+		[ "$status" -eq 0 ] || [ "$status" -gt 128 ] || return 0 # above 128, the time was up
+		case $status:$line in
+		'0:go: downloading '* | '0:# '*) ;;
+		0:*' '*) say "$line" ;;
+		0:*) count=$((count + 1)) ;;
 		esac
 		((SECONDS - shown < 30)) || { shown=$SECONDS && say "$1: $count packages compiled after $((shown - begin)) s"; }
 	done
