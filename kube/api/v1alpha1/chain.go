@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Chain is a chain of functions whose pods Kubernetes places.
+type Chain struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec has the fields of a chain file (docs/chain-reference.md), without those that
+	// a pod decides. Its schema is generated from the decoders of chain files.
+	Spec   runtime.RawExtension `json:"spec"`
+	Status ChainStatus          `json:"status,omitempty"`
+}
+
+// ChainList is a list of chains.
+type ChainList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Chain `json:"items"`
+}
+
+// Types of a chain's conditions.
+const (
+	// ConditionPlanned is False with the reason ReasonInfeasible if no node can do what
+	// the chain requires.
+	ConditionPlanned = "Planned"
+	// ConditionReady is True when every link has all its ends on a node.
+	ConditionReady = "Ready"
+	// ConditionMet is True if every requirement is met, False if one is missed, and
+	// Unknown otherwise.
+	ConditionMet = "Met"
+)
+
+// Reasons of conditions.
+const (
+	ReasonPlanned       = "Planned"
+	ReasonInvalid       = "Invalid"       // the spec breaks a rule that the schema cannot express
+	ReasonInfeasible    = "Infeasible"    // the message names the constraint
+	ReasonNoNode        = "NoNode"        // no node has published an inventory yet
+	ReasonMet           = "Met"           // by the one-sided 95 % bound
+	ReasonMissed        = "Missed"        // by the one-sided 95 % bound
+	ReasonNotMeasurable = "NotMeasurable" // the message says what a decision would take
+	ReasonNotMeasured   = "NotMeasured"   // no traffic yet
+	ReasonWaiting       = "WaitingForPods"
+	ReasonReady         = "Ready"
+)
+
+// ChainStatus is what the operator knows of a chain.
+type ChainStatus struct {
+	// ObservedGeneration is the generation of the spec that the status is about.
+	ObservedGeneration int64              `json:"observedGeneration,omitempty"`
+	Conditions         []metav1.Condition `json:"conditions,omitempty"`
+	Links              []LinkStatus       `json:"links,omitempty"`
+	// Ready counts the links that have all their ends, as "1/2".
+	Ready string `json:"ready,omitempty"`
+	// Verdict counts the requirements by verdict, as "3 met, 1 missed".
+	Verdict string `json:"verdict,omitempty"`
+}
+
+// LinkStatus is one link of a chain.
+type LinkStatus struct {
+	Name      string      `json:"name"`
+	Transport string      `json:"transport,omitempty"`
+	Ends      []EndStatus `json:"ends,omitempty"`
+	// Requirements has one condition for each requirement; its type is the name of the
+	// field in the chain file.
+	Requirements []metav1.Condition `json:"requirements,omitempty"`
+}
+
+// EndStatus is where one end of a link is.
+type EndStatus struct {
+	Function string `json:"function"`
+	Port     string `json:"port"`
+	Pod      string `json:"pod,omitempty"`
+	Node     string `json:"node,omitempty"`
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package v1alpha1 holds Drayage's objects in the Kubernetes API: the custom
+// resource Chain, and the parameters that a ResourceClaim carries to a node.
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// GroupVersion is the API group and version of this package.
+var GroupVersion = schema.GroupVersion{Group: "drayage.io", Version: "v1alpha1"}
+
+// Names that the operator, the nodes and users' manifests share.
+const (
+	// Driver is the name of the DRA driver and of its DeviceClass.
+	Driver = "ports.drayage.io"
+	// Device is the only device of each node's ResourceSlice. Any number of claims can
+	// share it, as far as its capacity for ports goes.
+	Device = "native"
+	// CapacityPorts counts the ports that a node can still serve.
+	CapacityPorts = "ports"
+	// AttributeNode is the device attribute with the node's name.
+	AttributeNode = "node"
+
+	// LabelChain and LabelFunction are on each ResourceClaimTemplate, and so on each
+	// claim that a pod gets from it.
+	LabelChain    = "drayage.io/chain"
+	LabelFunction = "drayage.io/function"
+	// LabelInventory marks the ConfigMaps in which nodes publish their inventories, as
+	// JSON under KeyInventory.
+	LabelInventory = "drayage.io/inventory"
+	KeyInventory   = "inventory.json"
+)
+
+// AddToScheme registers the types of this package.
+func AddToScheme(s *runtime.Scheme) error {
+	s.AddKnownTypes(GroupVersion, &Chain{}, &ChainList{})
+	metav1.AddToGroupVersion(s, GroupVersion)
+	return nil
+}
