@@ -12,7 +12,7 @@ import (
 )
 
 // nameMax bounds a link's name, which is part of a file name.
-const nameMax = 64
+const nameMax = 160
 
 // check returns the first error in a link's configuration.
 func (l *Link) check() error {
@@ -38,12 +38,19 @@ func (l *Link) check() error {
 	case l.Slots < 0 || l.Slots > wire.RingMax || l.Messages < 0 || l.Messages > wire.MsgSlotsMax:
 		return wrong("%d packet slots and %d message slots: at most %d and %d", l.Slots, l.Messages, wire.RingMax, wire.MsgSlotsMax)
 	}
+	here := 0
 	for i := range l.Ends {
 		if err := l.Ends[i].check(l.Kind); err != nil {
 			return wrong("%w", err)
 		}
+		if l.Ends[i].here() {
+			here++
+		}
 	}
-	if len(l.Ends) == 2 && l.Ends[0].Socket == l.Ends[1].Socket {
+	if here == 0 {
+		return wrong("none of its ports has a socket")
+	}
+	if here == 2 && l.Ends[0].Socket == l.Ends[1].Socket {
 		return wrong("both ends have the socket %s", l.Ends[0].Socket)
 	}
 	_, err := geometryOf(l, uint32(l.queues()), true)
@@ -54,7 +61,7 @@ func (e *End) check(kind string) error {
 	switch {
 	case !wire.NameValid(e.Port):
 		return fmt.Errorf("port %q: a name has 1 to 15 of a-z A-Z 0-9 . _ - and does not begin with a dot", e.Port)
-	case !filepath.IsAbs(e.Socket) || filepath.Clean(e.Socket) != e.Socket:
+	case e.here() && (!filepath.IsAbs(e.Socket) || filepath.Clean(e.Socket) != e.Socket):
 		return fmt.Errorf("port %s: socket %q is not an absolute, clean path", e.Port, e.Socket)
 	case e.Owner < 0:
 		return fmt.Errorf("port %s: owner %d is not a uid", e.Port, e.Owner)
@@ -66,7 +73,7 @@ func (e *End) check(kind string) error {
 		return fmt.Errorf("port %s: %d queues: at most %d", e.Port, e.Queues, wire.MaxQueues)
 	case e.HoldPolicy != "" && e.HoldPolicy != HoldDrop && e.HoldPolicy != HoldCopy:
 		return fmt.Errorf("port %s: hold policy %q is neither %s nor %s", e.Port, e.HoldPolicy, HoldDrop, HoldCopy)
-	case kind == KindNetdev && e.Interface == "":
+	case kind == KindNetdev && e.here() && e.Interface == "":
 		return fmt.Errorf("port %s: a link of kind netdev needs the interface", e.Port)
 	}
 	return nil
@@ -101,7 +108,8 @@ func (l *Link) equal(other *Link) bool {
 	return errA == nil && errB == nil && bytes.Equal(a, b)
 }
 
-// samePorts returns an error if a move would change the ports.
+// samePorts returns an error if a move would change the ports. A port may come
+// to this host or leave it.
 func (l *Link) samePorts(other *Link) error {
 	if len(l.Ends) != len(other.Ends) {
 		return fmt.Errorf("link %s: a move cannot change its %d ends", l.Name, len(l.Ends))
@@ -109,6 +117,9 @@ func (l *Link) samePorts(other *Link) error {
 	for i, e := range l.Ends {
 		o := other.Ends[i]
 		o.Netns, o.Interface = e.Netns, e.Interface
+		if !e.here() || !o.here() {
+			o.Socket, o.Owner = e.Socket, e.Owner
+		}
 		if !(&Link{Ends: []End{e}}).equal(&Link{Ends: []End{o}}) {
 			return fmt.Errorf("link %s: a move cannot change port %s: name, socket, owner, addresses, MTU, queues or quota", l.Name, e.Port)
 		}

@@ -27,8 +27,8 @@ const (
 type end struct {
 	link      *link
 	side      int
-	listener  *source
-	socket    place // address of the listener
+	listener  *source // nil: the port is on another host
+	socket    place   // address of the listener
 	muted     bool
 	again     time.Time    // when a muted port listens again
 	pending   []*conn      // oldest first
@@ -67,18 +67,21 @@ type conn struct {
 	reason string
 }
 
-// newEnd binds the port.
-func newEnd(l *link, side int) (*end, error) {
-	e := &end{link: l, side: side, accepts: bucket{burst: 64, every: 20 * time.Millisecond}}
-	fd, at, err := listen(e.spec().Socket, e.spec().Owner)
+func newEnd(l *link, side int) *end {
+	return &end{link: l, side: side, accepts: bucket{burst: 64, every: 20 * time.Millisecond}}
+}
+
+// bind binds the port's socket.
+func (e *end) bind(s *End) error {
+	fd, at, err := listen(s.Socket, s.Owner)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	e.socket = at
-	if e.listener, err = l.poller.add(fd, true, e.accept); err != nil {
-		return nil, errors.Join(err, unix.Close(fd))
+	if e.listener, err = e.link.poller.add(fd, true, e.accept); err != nil {
+		return errors.Join(err, unix.Close(fd))
 	}
-	return e, nil
+	return nil
 }
 
 func (e *end) spec() *End { return &e.link.entry.Link.Ends[e.side] }
@@ -361,15 +364,19 @@ func (e *end) drop(c *conn) {
 	}
 }
 
-// close ends the port.
+// close ends the port. It can be bound again.
 func (e *end) close() {
 	for _, c := range append(e.pending, e.conn) {
 		if c != nil {
 			e.drop(c)
 		}
 	}
-	e.pending, e.conn = nil, nil
+	e.pending, e.conn, e.muted = nil, nil, false
+	if e.listener == nil {
+		return
+	}
 	e.discarder.discard(e.link.poller.release(e.listener)) // with the connections that wait there
+	e.listener = nil
 	if err := e.socket.unlink(); err != nil {
 		e.link.log.print("port %s: %v", e.spec().Port, err)
 	}

@@ -53,7 +53,6 @@ type link struct {
 	last   lastStatus // for any goroutine
 
 	entry      entry
-	sockets    []string // of its ends; they never change
 	ends       []*end
 	phase      phase
 	deadline   time.Time // of the phase
@@ -83,13 +82,15 @@ func newLink(b *broker, e entry) (*link, error) {
 		adoptable: e.Link.Kind == KindShm && e.Inode != 0 && e.Boot == b.boot,
 	}
 	for i := range e.Link.Ends {
-		end, err := newEnd(l, i)
-		if err != nil {
+		end := newEnd(l, i)
+		l.ends = append(l.ends, end)
+		if !end.spec().here() {
+			continue
+		}
+		if err := end.bind(end.spec()); err != nil {
 			l.close()
 			return nil, fmt.Errorf("link %s: %w", e.Link.Name, err)
 		}
-		l.ends = append(l.ends, end)
-		l.sockets = append(l.sockets, end.spec().Socket)
 	}
 	l.last.status = l.status()
 	return l, nil
@@ -293,36 +294,4 @@ func (l *link) part(reason uint32, over bool) {
 		}
 	}
 	l.stop = true
-}
-
-// relink moves the link to the given configuration. The ends stay on the old
-// generation until they are live on the next.
-func (l *link) relink(to Link) error {
-	if err := l.entry.Link.samePorts(&to); err != nil {
-		return err
-	}
-	moved := l.entry
-	moved.Link, moved.Inode = to, 0
-	if err := l.broker.journal.save(&moved); err != nil {
-		return err // the link has not changed
-	}
-	l.entry, l.adoptable = moved, false
-	next := uint32(wire.KindShm)
-	if to.Kind == KindNetdev {
-		next = wire.KindNetdev
-	}
-	l.endGeneration(wire.RebindMoves, next)
-	for _, e := range l.ends {
-		switch c := e.conn; {
-		case c == nil:
-		case !c.welcomed: // it was waiting for its peer
-			e.welcome(c, false)
-		default:
-			if err := writeSampleShift(c.telemetry, to.sampleShift()); err != nil {
-				return err
-			}
-		}
-	}
-	l.retryAfter, l.bytes.paid = time.Time{}, time.Time{} // the limits are for ends, not operators; the new memory may be smaller
-	return nil
 }

@@ -51,17 +51,34 @@ func (b *broker) find(name string) *link {
 func (b *broker) start(e entry) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, l := range b.links {
-		if l.owns(e.Link.Ends) {
-			return fmt.Errorf("link %s: one of its sockets belongs to another link", e.Link.Name)
-		}
+	if err := b.reserve(&e.Link); err != nil {
+		return err
 	}
 	l, err := newLink(b, e)
 	if err != nil {
+		delete(b.sockets, e.Link.Name)
 		return err
 	}
 	b.links[e.Link.Name] = l
 	go l.run()
+	return nil
+}
+
+// reserve keeps the sockets of a link's configuration from other links. The
+// caller holds b.mu.
+func (b *broker) reserve(l *Link) error {
+	var mine []string
+	for i := range l.Ends {
+		if l.Ends[i].here() {
+			mine = append(mine, l.Ends[i].Socket)
+		}
+	}
+	for name, others := range b.sockets {
+		if name != l.Name && slices.ContainsFunc(others, func(s string) bool { return slices.Contains(mine, s) }) {
+			return fmt.Errorf("link %s: one of its sockets belongs to link %s", l.Name, name)
+		}
+	}
+	b.sockets[l.Name] = mine
 	return nil
 }
 
@@ -103,11 +120,6 @@ func (b *broker) add(ctx context.Context, spec Link) error {
 	return nil
 }
 
-// owns reports whether this link has one of the sockets, which never change.
-func (l *link) owns(ends []End) bool {
-	return slices.ContainsFunc(ends, func(e End) bool { return slices.Contains(l.sockets, e.Socket) })
-}
-
 // same returns nil if the link already has this configuration.
 func (l *link) same(ctx context.Context, spec Link) error {
 	var differs bool
@@ -142,6 +154,7 @@ func (b *broker) end(ctx context.Context, name string) error {
 	<-l.ended
 	b.mu.Lock()
 	delete(b.links, name)
+	delete(b.sockets, name)
 	b.mu.Unlock()
 	return b.journal.remove(name)
 }
@@ -160,10 +173,31 @@ func (b *broker) relink(ctx context.Context, spec Link) error {
 	if l == nil {
 		return fmt.Errorf("no link %s to move", spec.Name)
 	}
-	var moved error
-	if err := l.call(ctx, func() { moved = l.relink(spec) }); err != nil {
+	return b.move(ctx, l, spec)
+}
+
+// move moves a claimed link. It keeps the sockets of both configurations
+// until it is known which of them holds.
+func (b *broker) move(ctx context.Context, l *link, to Link) error {
+	b.mu.Lock()
+	before := b.sockets[to.Name]
+	err := b.reserve(&to)
+	after := b.sockets[to.Name]
+	b.sockets[to.Name] = append(slices.Clone(before), after...)
+	b.mu.Unlock()
+	if err != nil {
 		return err
 	}
+	var moved error
+	if err := l.call(ctx, func() { moved = l.relink(to) }); err != nil {
+		return err // it may still move
+	}
+	if moved != nil {
+		after = before
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.sockets[to.Name] = after
 	return moved
 }
 

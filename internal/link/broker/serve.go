@@ -27,7 +27,9 @@ type broker struct {
 
 	mu    sync.Mutex // guards the fields below; never held while waiting for a link
 	links map[string]*link
-	busy  map[string]chan struct{} // by name, while a link is added, removed or moved; closed after that
+	// sockets are those of each link, by its name.
+	sockets map[string][]string
+	busy    map[string]chan struct{} // by name, while a link is added, removed or moved; closed after that
 }
 
 // Serve serves the journal's links in o.Dir, and links added later, until ctx
@@ -50,7 +52,7 @@ func Serve(ctx context.Context, o Options) error {
 	if err != nil {
 		return fmt.Errorf("broker: %w", err)
 	}
-	b := &broker{journal: j, log: &logger{w: o.Log}, boot: boot, links: map[string]*link{}, busy: map[string]chan struct{}{}}
+	b := &broker{journal: j, log: &logger{w: o.Log}, boot: boot, links: map[string]*link{}, sockets: map[string][]string{}, busy: map[string]chan struct{}{}}
 	b.ledger = newLedger(b.log)
 	defer b.ledger.close()
 	defer b.leave()

@@ -79,8 +79,11 @@ func (l *link) status() LinkStatus {
 }
 
 func (l *link) state() string {
-	connected, active := 0, 0
+	connected, active, wanted := 0, 0, len(l.ends)
 	for _, e := range l.ends {
+		if l.entry.Link.Kind == KindNetdev && !e.spec().here() {
+			wanted--
+		}
 		if e.conn != nil && e.conn.welcomed {
 			connected++
 			if e.conn.active {
@@ -91,9 +94,9 @@ func (l *link) state() string {
 	switch {
 	case connected == 0:
 		return StateEmpty
-	case active == len(l.ends):
+	case active == wanted:
 		return StateActive
-	case connected < len(l.ends):
+	case connected < wanted:
 		return StateHalf
 	}
 	return StateOffered

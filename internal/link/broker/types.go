@@ -52,11 +52,11 @@ type Link struct {
 	Pages        string `json:"pages"`         // PagesPlain (also ""), PagesAuto, PagesHuge
 }
 
-// End is one port of a link.
+// End is one port of a link. At least one of a link is on this host.
 type End struct {
 	Function   string           `json:"function"`
 	Port       string           `json:"port"`   // 1 to 15 of a-z A-Z 0-9 . _ -, the name that the application opens
-	Socket     string           `json:"socket"` // path that the broker binds, mode 0600; its directory must exist
+	Socket     string           `json:"socket"` // path that the broker binds, mode 0600; its directory must exist; "": the port is on another host
 	Owner      int              `json:"owner"`  // uid that may connect
 	MAC        net.HardwareAddr `json:"mac"`
 	IP         netip.Prefix     `json:"ip"`          // the zero Prefix: no address
@@ -70,6 +70,10 @@ type End struct {
 	Netns     string `json:"netns,omitempty"`
 	Interface string `json:"interface,omitempty"`
 }
+
+// here reports whether the port is on this host. A link of shared memory waits
+// for a port that is not; Relink says when it comes or goes.
+func (e *End) here() bool { return e.Socket != "" }
 
 // Options of Serve.
 type Options struct {
