@@ -46,7 +46,7 @@ func removeLink(ctx context.Context, r step.Resource) error {
 // check the result. kind is one of the broker's kinds. interfaces is the namespace of
 // each native end's interface, by its index in s.Ends; nil for shared memory.
 func Serve(b *transport.Build, driver string, s transport.Spec, kind string, interfaces map[int]host.Netns) {
-	l := served(s, kind, interfaces)
+	l := Served(s, kind, interfaces)
 	for _, e := range s.Ends {
 		if e.Dpdk() {
 			b.Report.Vdevs = append(b.Report.Vdevs, transport.Vdev{
@@ -93,8 +93,8 @@ func Serve(b *transport.Build, driver string, s transport.Spec, kind string, int
 	}, check)
 }
 
-// served is the link in the broker's form.
-func served(s transport.Spec, kind string, interfaces map[int]host.Netns) broker.Link {
+// Served is the link in the broker's form.
+func Served(s transport.Spec, kind string, interfaces map[int]host.Netns) broker.Link {
 	l := broker.Link{Name: s.Link, Kind: kind}
 	if s.Messages != nil {
 		l.MessageBytes, l.Messages = int(s.Messages.Size), s.Messages.Count

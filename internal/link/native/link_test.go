@@ -34,7 +34,7 @@ func TestServed(t *testing.T) {
 			HoldQuota: 64, HoldPolicy: broker.HoldCopy, Netns: "/x/native2.net", Interface: "p1",
 		}},
 	}
-	if got := served(s, broker.KindNetdev, map[int]host.Netns{1: {Path: "/x/native2.net"}}); !reflect.DeepEqual(got, want) {
+	if got := Served(s, broker.KindNetdev, map[int]host.Netns{1: {Path: "/x/native2.net"}}); !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 	if string(chain.BeyondDrop) != broker.HoldDrop || string(chain.BeyondCopy) != broker.HoldCopy {

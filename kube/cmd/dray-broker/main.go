@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// dray-broker serves the sockets and the memory of all native ports of a
+// node's pods. No packet passes through it, and links outlive it: the next
+// dray-broker adopts them.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/drayage/dray/internal/link/broker"
+	"github.com/drayage/dray/internal/spec/release"
+	"github.com/drayage/dray/kube/internal/nodeagent"
+)
+
+func main() {
+	state := flag.String("state", "/run/dray/k8s", "`directory` that this node's dray-node uses, too")
+	version := flag.Bool("version", false, "print the version and exit")
+	flag.Parse()
+	if *version {
+		fmt.Println(release.Text("dray-broker"))
+		return
+	}
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "dray-broker: unexpected argument %q; see --help\n", flag.Arg(0))
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	err := broker.Serve(ctx, broker.Options{
+		Dir: nodeagent.BrokerDir(*state), Log: os.Stderr,
+		Ready: func() { fmt.Fprintln(os.Stderr, release.Text("dray-broker"), "serves", nodeagent.BrokerDir(*state)) },
+	})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "dray-broker:", err)
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package claims keeps the ResourceClaims that a node has prepared, on disk.
+// Two instances of the node's daemon can run at once while one replaces the
+// other, so every change is made under a lock and nothing is kept in memory.
+package claims
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/drayage/dray/kube/api/v1alpha1"
+)
+
+// Claim is a prepared claim: the ports of one pod.
+type Claim struct {
+	UID       types.UID `json:"uid"`
+	Namespace string    `json:"namespace"`
+	Name      string    `json:"name"`
+	Pod       string    `json:"pod"`
+	// User is the uid that may open the ports, as the pod names it.
+	User int `json:"user"`
+	// UserNamespace says that the pod has one of its own.
+	UserNamespace bool      `json:"userNamespace,omitempty"`
+	Since         time.Time `json:"since"`
+	Ports         []Port    `json:"ports"`
+}
+
+// Port is the port that one request of a claim stands for.
+type Port struct {
+	v1alpha1.PortParameters
+	Request string `json:"request"`
+	// The allocation of the request, as the kubelet and the claim's status name it.
+	Pool    string     `json:"pool"`
+	Device  string     `json:"device"`
+	ShareID *types.UID `json:"shareID,omitempty"`
+}
+
+// Key names a port in the cluster.
+type Key struct{ Namespace, Chain, Function, Port string }
+
+// Key is the name of the claim's port i in the cluster.
+func (c *Claim) Key(i int) Key {
+	p := &c.Ports[i]
+	return Key{c.Namespace, p.Chain, p.Function, p.Port}
+}
+
+// String is "namespace/chain function.port".
+func (k Key) String() string {
+	return k.Namespace + "/" + k.Chain + " " + k.Function + "." + k.Port
+}

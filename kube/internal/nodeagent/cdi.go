@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeagent
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+	cdi "tags.cncf.io/container-device-interface/specs-go"
+
+	"github.com/drayage/dray/kube/internal/claims"
+)
+
+// cdiKind is the vendor and class of our CDI devices; each claim has one, named
+// by its UID.
+const cdiKind = "ports.drayage.io/claim"
+
+// portsInside is where libdray looks for the sockets of ports.
+const portsInside = "/run/dray/ports"
+
+// specs is the directory of CDI specifications that the container runtime reads.
+type specs struct{ dir string }
+
+func (s specs) file(uid types.UID) string {
+	return filepath.Join(s.dir, specPrefix+string(uid)+specSuffix)
+}
+
+const (
+	specPrefix = "ports.drayage.io-claim-"
+	specSuffix = ".json"
+)
+
+// deviceID is the name of the CDI device of a claim.
+func deviceID(uid types.UID) string { return cdiKind + "=" + string(uid) }
+
+// write tells the container runtime to mount the directory of a claim's ports.
+func (s specs) write(c *claims.Claim, ports string) error {
+	options := []string{"bind", "ro", "nosuid", "nodev", "noexec"}
+	if c.UserNamespace {
+		// Then the sockets belong to the pod's user inside, too. Without a user
+		// namespace, runc refuses the option.
+		options = append(options, "idmap")
+	}
+	spec := cdi.Spec{Version: "0.6.0", Kind: cdiKind, Devices: []cdi.Device{{
+		Name: string(c.UID),
+		ContainerEdits: cdi.ContainerEdits{
+			Mounts: []*cdi.Mount{{HostPath: ports, ContainerPath: portsInside, Options: options}},
+		},
+	}}}
+	data, err := json.MarshalIndent(spec, "", " ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(s.dir, 0o755); err != nil {
+		return fmt.Errorf("CDI: %w", err)
+	}
+	// The runtime ignores files without the suffix, so it never reads half a file.
+	unfinished := s.file(c.UID) + ".new"
+	if err := os.WriteFile(unfinished, data, 0o644); err != nil {
+		return fmt.Errorf("CDI: %w", err)
+	}
+	return os.Rename(unfinished, s.file(c.UID))
+}
+
+// remove removes a claim's device; it need not exist.
+func (s specs) remove(uid types.UID) error {
+	err := os.Remove(s.file(uid))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// list returns the claims that have a device, and removes unfinished files.
+func (s specs) list() ([]types.UID, error) {
+	files, err := filepath.Glob(filepath.Join(s.dir, specPrefix+"*"))
+	var uids []types.UID
+	for _, file := range files {
+		name := strings.TrimPrefix(filepath.Base(file), specPrefix)
+		if uid, whole := strings.CutSuffix(name, specSuffix); whole {
+			uids = append(uids, types.UID(uid))
+		} else if err := os.Remove(file); err != nil {
+			return nil, err
+		}
+	}
+	return uids, err
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeagent
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+
+	"github.com/drayage/dray/kube/api/v1alpha1"
+	"github.com/drayage/dray/kube/internal/claims"
+)
+
+// read is the claim of a pod as this node keeps it.
+func read(c *resourcev1.ResourceClaim, pod *corev1.Pod) (claims.Claim, error) {
+	kept := claims.Claim{
+		UID: c.UID, Namespace: c.Namespace, Name: c.Name, Pod: pod.Name,
+		UserNamespace: pod.Spec.HostUsers != nil && !*pod.Spec.HostUsers,
+	}
+	var err error
+	if kept.User, err = userOf(pod, c.Name); err != nil {
+		return kept, err
+	}
+	if c.Status.Allocation == nil {
+		return kept, errors.New("the claim is not allocated")
+	}
+	for _, r := range c.Status.Allocation.Devices.Results {
+		if r.Driver != v1alpha1.Driver {
+			continue
+		}
+		parameters, err := parametersOf(c.Status.Allocation.Devices.Config, r.Request)
+		if err != nil {
+			return kept, fmt.Errorf("request %s: %w", r.Request, err)
+		}
+		if err := checkLink(&parameters.Link); err != nil {
+			return kept, err
+		}
+		kept.Ports = append(kept.Ports, claims.Port{PortParameters: *parameters, Request: r.Request, Pool: r.Pool, Device: r.Device, ShareID: r.ShareID})
+	}
+	return kept, nil
+}
+
+// parametersOf are the parameters of one request.
+func parametersOf(all []resourcev1.DeviceAllocationConfiguration, request string) (*v1alpha1.PortParameters, error) {
+	for _, c := range all {
+		if c.Opaque == nil || c.Opaque.Driver != v1alpha1.Driver || c.Source != resourcev1.AllocationConfigSourceClaim {
+			continue
+		}
+		if len(c.Requests) == 0 || slices.Contains(c.Requests, request) {
+			return v1alpha1.ParsePortParameters(c.Opaque.Parameters.Raw)
+		}
+	}
+	return nil, errors.New("it has no PortParameters: take the claim from the template that the operator made for the function")
+}
+
+// userOf is the uid with which the pod's containers open the claim's ports. A
+// socket belongs to one user, so all must have the same.
+func userOf(pod *corev1.Pod, claim string) (int, error) {
+	reference := referenceOf(pod, claim)
+	if reference == "" {
+		return 0, fmt.Errorf("pod %s does not reference claim %s", pod.Name, claim)
+	}
+	user := int64(-1)
+	for _, c := range append(slices.Clone(pod.Spec.InitContainers), pod.Spec.Containers...) {
+		if !slices.ContainsFunc(c.Resources.Claims, func(r corev1.ResourceClaim) bool { return r.Name == reference }) {
+			continue
+		}
+		runAs := runAsUser(pod, &c)
+		if runAs == nil {
+			return 0, fmt.Errorf("container %s of pod %s has no runAsUser: set it, because only that user can open the ports", c.Name, pod.Name)
+		}
+		if user >= 0 && user != *runAs {
+			return 0, fmt.Errorf("two containers of pod %s use the ports with users %d and %d: a port belongs to one user", pod.Name, user, *runAs)
+		}
+		user = *runAs
+	}
+	if user < 0 {
+		return 0, fmt.Errorf("no container of pod %s uses claim %s: add {name: %s} to its resources.claims", pod.Name, claim, reference)
+	}
+	return int(user), nil
+}
+
+// referenceOf is the pod's own name for a claim; "" if it has none.
+func referenceOf(pod *corev1.Pod, claim string) string {
+	for _, s := range pod.Status.ResourceClaimStatuses {
+		if s.ResourceClaimName != nil && *s.ResourceClaimName == claim {
+			return s.Name
+		}
+	}
+	for _, r := range pod.Spec.ResourceClaims {
+		if r.ResourceClaimName != nil && *r.ResourceClaimName == claim {
+			return r.Name
+		}
+	}
+	return ""
+}
+
+func runAsUser(pod *corev1.Pod, c *corev1.Container) *int64 {
+	if c.SecurityContext != nil && c.SecurityContext.RunAsUser != nil {
+		return c.SecurityContext.RunAsUser
+	}
+	if pod.Spec.SecurityContext != nil {
+		return pod.Spec.SecurityContext.RunAsUser
+	}
+	return nil
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeagent
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
+	applyresourcev1 "k8s.io/client-go/applyconfigurations/resource/v1"
+
+	"github.com/drayage/dray/internal/result/verdict"
+	"github.com/drayage/dray/kube/api/v1alpha1"
+	"github.com/drayage/dray/kube/internal/claims"
+)
+
+// condition is a condition of an allocated device, without its time.
+type condition struct {
+	Type, Status, Reason, Message string
+}
+
+// report is what was last written to the status of a claim.
+type report struct {
+	at         time.Time
+	conditions map[string][]condition // by request
+}
+
+// refreshEvery bounds how often figures are written if no verdict changes.
+const refreshEvery = time.Minute
+
+// report writes the addresses of a claim's ports and the verdicts on their
+// links to the claim's status. Without that the pod works all the same, so an
+// error is only logged.
+func (a *Agent) report(ctx context.Context, c *claims.Claim, verdicts map[string][]verdict.Verdict) {
+	now := report{at: a.now(), conditions: map[string][]condition{}}
+	for i := range c.Ports {
+		p := &c.Ports[i]
+		now.conditions[p.Request] = conditionsOf(p, verdicts[linkOf(c, p)])
+	}
+	a.told.Lock()
+	before, known := a.told.claims[c.UID]
+	a.told.Unlock()
+	if known && !worthWriting(before, now) {
+		return
+	}
+	if err := a.writeStatus(ctx, c, now); err != nil {
+		if apierrors.IsForbidden(err) {
+			err = fmt.Errorf("%w; the role of dray-node needs the verbs associated-node:update and associated-node:patch on resourceclaims/driver %s", err, v1alpha1.Driver)
+		}
+		a.logged("status of claim "+c.Namespace+"/"+c.Name, err)
+		return
+	}
+	a.told.Lock()
+	a.told.claims[c.UID] = now
+	a.told.Unlock()
+}
+
+// forget forgets what was written to a claim.
+func (a *Agent) forget(uid types.UID) {
+	a.told.Lock()
+	defer a.told.Unlock()
+	delete(a.told.claims, uid)
+}
+
+// worthWriting reports whether a verdict has changed, or figures are old.
+func worthWriting(before, now report) bool {
+	if reflect.DeepEqual(before.conditions, now.conditions) {
+		return false
+	}
+	if now.at.Sub(before.at) >= refreshEvery {
+		return true
+	}
+	decided := func(all []condition) (words []condition) {
+		for _, c := range all {
+			words = append(words, condition{Type: c.Type, Status: c.Status, Reason: c.Reason})
+		}
+		return words
+	}
+	for request, c := range now.conditions {
+		if !slices.Equal(decided(c), decided(before.conditions[request])) {
+			return true
+		}
+	}
+	return false
+}
+
+// conditionsOf are the conditions of one port: that it is ready, and one for
+// each requirement of its link.
+func conditionsOf(p *claims.Port, verdicts []verdict.Verdict) []condition {
+	all := []condition{{Type: v1alpha1.ConditionReady, Status: string(metav1.ConditionTrue), Reason: v1alpha1.ReasonReady, Message: "the port can be opened"}}
+	for _, v := range verdicts {
+		all = append(all, judged(v))
+	}
+	for _, e := range p.Link.Evidence {
+		if !slices.ContainsFunc(all, func(c condition) bool { return c.Type == e.Requirement }) {
+			all = append(all, condition{Type: e.Requirement, Status: string(metav1.ConditionUnknown), Reason: v1alpha1.ReasonNotMeasured,
+				Message: "required: " + e.Required + "; no traffic has been measured yet"})
+		}
+	}
+	return all
+}
+
+// judged is one verdict as a condition.
+func judged(v verdict.Verdict) condition {
+	c := condition{Type: v.Requirement, Status: string(metav1.ConditionUnknown), Reason: v1alpha1.ReasonNotMeasurable}
+	switch v.Verdict {
+	case verdict.Met:
+		c.Status, c.Reason = string(metav1.ConditionTrue), v1alpha1.ReasonMet
+	case verdict.Missed:
+		c.Status, c.Reason = string(metav1.ConditionFalse), v1alpha1.ReasonMissed
+	}
+	c.Message = "required: " + v.Required.Text
+	if v.Measured.Value != nil {
+		c.Message += fmt.Sprintf("; measured: %s; bound: %s; basis: %s", v.Measured.Text, v.Bound.Text, v.Basis)
+	}
+	if c.Status != string(metav1.ConditionTrue) {
+		c.Message += "; " + v.Reason
+	}
+	if v.Needs != "" {
+		c.Message += "; needs: " + v.Needs
+	}
+	return c
+}
+
+// writeStatus replaces this driver's part of a claim's status.
+func (a *Agent) writeStatus(ctx context.Context, c *claims.Claim, r report) error {
+	status := applyresourcev1.ResourceClaimStatus()
+	for i := range c.Ports {
+		p := &c.Ports[i]
+		status.WithDevices(deviceStatus(p, r.conditions[p.Request], metav1.NewTime(r.at)))
+	}
+	apply := applyresourcev1.ResourceClaim(c.Name, c.Namespace).WithUID(c.UID).WithStatus(status)
+	_, err := a.o.Client.ResourceV1().ResourceClaims(c.Namespace).ApplyStatus(ctx, apply, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
+	return err
+}
+
+// deviceStatus is the status of one port: its name, addresses and conditions.
+func deviceStatus(p *claims.Port, conditions []condition, at metav1.Time) *applyresourcev1.AllocatedDeviceStatusApplyConfiguration {
+	end := p.Link.Ends[p.End()]
+	network := applyresourcev1.NetworkDeviceData().WithInterfaceName(p.Port).WithHardwareAddress(string(end.MAC))
+	if end.IP.IsValid() {
+		network.WithIPs(end.IP.String())
+	}
+	device := applyresourcev1.AllocatedDeviceStatus().WithDriver(v1alpha1.Driver).WithPool(p.Pool).WithDevice(p.Device).WithNetworkData(network)
+	if p.ShareID != nil {
+		device.WithShareID(string(*p.ShareID))
+	}
+	for _, c := range conditions {
+		device.WithConditions(applymetav1.Condition().WithType(c.Type).WithStatus(metav1.ConditionStatus(c.Status)).
+			WithReason(c.Reason).WithMessage(c.Message).WithLastTransitionTime(at))
+	}
+	return device
+}
