@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeagent
+
+import (
+	"context"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/drayage/dray/internal/result/verdict"
+	"github.com/drayage/dray/kube/api/v1alpha1"
+	"github.com/drayage/dray/kube/internal/claims"
+)
+
+func TestTheClaimShowsAddressesAndVerdicts(t *testing.T) {
+	f := newFixture(t)
+	c := f.claim("du")
+	must(t, f.prepare(c))
+	ctx := context.Background()
+	got, err := f.client.ResourceV1().ResourceClaims("ran").Get(ctx, c.Name, metav1.GetOptions{})
+	must(t, err)
+	if len(got.Status.Devices) != 1 {
+		t.Fatalf("status %+v", got.Status.Devices)
+	}
+	d := got.Status.Devices[0]
+	if n := d.NetworkData; n == nil || n.InterfaceName != "f1u" || n.HardwareAddress != "02:00:00:00:00:02" || !reflect.DeepEqual(n.IPs, []string{"10.38.0.2/24"}) {
+		t.Errorf("network data %+v", n)
+	}
+	if len(d.Conditions) != 2 || d.Conditions[0].Type != "Ready" || d.Conditions[1].Type != "latency" || d.Conditions[1].Reason != "NotMeasured" {
+		t.Errorf("conditions %+v", d.Conditions)
+	}
+}
+
+func TestJudgedIsWhatTheJudgeSaid(t *testing.T) {
+	value := 1.0
+	for _, c := range []struct {
+		v              verdict.Verdict
+		status, reason string
+		says           []string
+	}{
+		{verdict.Verdict{Verdict: verdict.Met, Measured: verdict.Figure{Value: &value, Text: "1µs"}, Bound: verdict.Figure{Text: "2µs"}, Basis: "probes", Reason: "below"},
+			"True", "Met", []string{"measured: 1µs", "bound: 2µs", "basis: probes"}},
+		{verdict.Verdict{Verdict: verdict.Missed, Measured: verdict.Figure{Value: &value, Text: "3ms"}, Reason: "the bound is above"},
+			"False", "Missed", []string{"measured: 3ms", "the bound is above"}},
+		{verdict.Verdict{Verdict: verdict.NotMeasurable, Reason: "too few packets", Needs: "1000 packets"},
+			"Unknown", "NotMeasurable", []string{"too few packets", "needs: 1000 packets"}},
+	} {
+		c.v.Requirement, c.v.Required.Text = "latency", "≤ 1.5ms"
+		got := judged(c.v)
+		if got.Type != "latency" || got.Status != c.status || got.Reason != c.reason {
+			t.Errorf("%+v became %+v", c.v, got)
+		}
+		for _, s := range append(c.says, "required: ≤ 1.5ms") {
+			if !strings.Contains(got.Message, s) {
+				t.Errorf("no %q in %q", s, got.Message)
+			}
+		}
+	}
+}
+
+func TestStatusIsWrittenOnlyIfItIsWorthIt(t *testing.T) {
+	at := time.Unix(1000, 0)
+	of := func(after time.Duration, status, message string) report {
+		return report{at: at.Add(after), conditions: map[string][]condition{"f1u": {{Type: "latency", Status: status, Reason: "R", Message: message}}}}
+	}
+	before := of(0, "True", "1µs")
+	for name, c := range map[string]struct {
+		now  report
+		want bool
+	}{
+		"same":              {of(time.Hour, "True", "1µs"), false},
+		"new figure, soon":  {of(time.Second, "True", "2µs"), false},
+		"new figure, later": {of(refreshEvery, "True", "2µs"), true},
+		"new verdict":       {of(time.Second, "False", "9ms"), true},
+	} {
+		if got := worthWriting(before, c.now); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+func TestEveryRequirementHasACondition(t *testing.T) {
+	p := &claims.Port{PortParameters: v1alpha1.NewPortParameters("f1", "du", "f1u", f1u())}
+	got := conditionsOf(p, []verdict.Verdict{{Requirement: "latency", Verdict: verdict.Met}})
+	if len(got) != 2 || got[1].Type != "latency" || got[1].Reason != "Met" {
+		t.Errorf("%+v", got)
+	}
+}
