@@ -15,11 +15,11 @@ import (
 
 	"github.com/drayage/dray/internal/link/broker"
 	"github.com/drayage/dray/internal/spec/release"
-	"github.com/drayage/dray/kube/internal/nodeagent"
+	"github.com/drayage/dray/kube/internal/layout"
 )
 
 func main() {
-	state := flag.String("state", "/run/dray/k8s", "`directory` that this node's dray-node uses, too")
+	state := flag.String("state", layout.State, "`directory` that this node's dray-node uses, too")
 	version := flag.Bool("version", false, "print the version and exit")
 	flag.Parse()
 	if *version {
@@ -33,8 +33,8 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	err := broker.Serve(ctx, broker.Options{
-		Dir: nodeagent.BrokerDir(*state), Log: os.Stderr,
-		Ready: func() { fmt.Fprintln(os.Stderr, release.Text("dray-broker"), "serves", nodeagent.BrokerDir(*state)) },
+		Dir: layout.Broker(*state), Log: os.Stderr,
+		Ready: func() { fmt.Fprintln(os.Stderr, release.Text("dray-broker"), "serves", layout.Broker(*state)) },
 	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "dray-broker:", err)

@@ -25,6 +25,7 @@ import (
 	"github.com/drayage/dray/internal/measure/live"
 	"github.com/drayage/dray/internal/spec/release"
 	"github.com/drayage/dray/kube/api/v1alpha1"
+	"github.com/drayage/dray/kube/internal/layout"
 	"github.com/drayage/dray/kube/internal/nodeagent"
 )
 
@@ -32,7 +33,7 @@ func main() {
 	var o nodeagent.Options
 	flag.StringVar(&o.Node, "node", os.Getenv("NODE_NAME"), "`name` of this node; default $NODE_NAME")
 	flag.StringVar(&o.Namespace, "namespace", os.Getenv("POD_NAMESPACE"), "`namespace` in which the node publishes its inventory; default $POD_NAMESPACE")
-	flag.StringVar(&o.StateDir, "state", "/run/dray/k8s", "`directory` of claims and of the broker; it must outlive this program")
+	flag.StringVar(&o.StateDir, "state", layout.State, "`directory` of claims and of the broker; it must outlive this program")
 	flag.StringVar(&o.CDIDir, "cdi", "/var/run/cdi", "`directory` in which the container runtime looks for CDI specifications")
 	flag.StringVar(&o.PluginDir, "plugin", "/var/lib/kubelet/plugins/"+v1alpha1.Driver, "`directory` of the driver's socket")
 	flag.StringVar(&o.Registry, "registry", "/var/lib/kubelet/plugins_registry", "`directory` in which the kubelet looks for plugins")

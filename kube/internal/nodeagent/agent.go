@@ -11,7 +11,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -21,6 +20,7 @@ import (
 
 	"github.com/drayage/dray/kube/api/v1alpha1"
 	"github.com/drayage/dray/kube/internal/claims"
+	"github.com/drayage/dray/kube/internal/layout"
 )
 
 // Options of an agent.
@@ -35,9 +35,6 @@ type Options struct {
 	Client    kubernetes.Interface
 	Log       *slog.Logger
 }
-
-// BrokerDir is the directory of the node's broker below a state directory.
-func BrokerDir(state string) string { return filepath.Join(state, "broker") }
 
 // Agent is the daemon of one node.
 type Agent struct {
@@ -57,13 +54,13 @@ type Agent struct {
 
 // New opens the agent's state.
 func New(o Options) (*Agent, error) {
-	store, err := claims.Open(filepath.Join(o.StateDir, "claims"))
+	store, err := claims.Open(layout.Claims(o.StateDir))
 	if err != nil {
 		return nil, err
 	}
 	a := &Agent{
 		o: o, store: store, specs: specs{o.CDIDir}, now: time.Now, fatal: make(chan error, 1),
-		links: links{dir: BrokerDir(o.StateDir), ports: store.Ports, log: o.Log},
+		links: links{dir: layout.Broker(o.StateDir), ports: store.Ports, log: o.Log},
 	}
 	a.told.claims = map[types.UID]report{}
 	a.live = watch(a)

@@ -1,0 +1,38 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Write the container images of Drayage on Kubernetes to out/images, without a daemon or a registry. The same
+# commit gives the same bytes. Each image holds one static program and nothing else.
+#
+# usage: kube/images.sh
+# To use them: `ctr -n k8s.io images import`, `docker load`, or a tool such as skopeo that copies them to a registry.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+export GOTOOLCHAIN=local CGO_ENABLED=0 GOFLAGS=-trimpath
+go=$(scripts/find-go.sh)
+version=$(cat VERSION)
+release=github.com/drayage/dray/internal/spec/release
+commit=$(git -c safe.directory='*' describe --always --dirty --exclude '*' 2>/dev/null || true)
+readonly go version release commit
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# image writes the image of one program.
+image() {
+	local name=$1 program=$2
+	install -D "$program" "$work/$name/$name"
+	mkdir -p "$work/$name/tmp"
+	SOURCE_DATE_EPOCH=0 "$work/mkimage" "dray.local/$name:$version" "$work/$name" "out/images/$name.tar" "/$name"
+	echo "  out/images/$name.tar  dray.local/$name:$version"
+}
+
+mkdir -p out/images "$work/bin"
+(cd kube/image && "$go" build -o "$work/mkimage" ./mkimage)
+(cd kube && "$go" build -buildvcs=false -o "$work/bin/" \
+	-ldflags "-s -w -X $release.version=$version -X $release.date=$(cd .. && scripts/build-date.sh) -X $release.commit=$commit" ./cmd/...)
+for program in "$work"/bin/*; do
+	image "$(basename "$program")" "$program"
+done
+# The generator, for examples and tests.
+[ -x bin/draygen ] || make --no-print-directory gen
+image draygen bin/draygen
