@@ -10,7 +10,9 @@ package nodeagent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"os"
 	"sync"
 	"time"
 
@@ -75,6 +77,9 @@ const (
 
 // Run registers the driver with the kubelet and serves it until ctx ends.
 func (a *Agent) Run(ctx context.Context) error {
+	if err := os.MkdirAll(a.o.PluginDir, 0o750); err != nil {
+		return fmt.Errorf("directory of the driver's socket: %w", err)
+	}
 	if err := a.publishInventory(ctx); err != nil {
 		return err
 	}

@@ -5,7 +5,6 @@ package nodeagent
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"slices"
 	"time"
 
@@ -20,9 +19,10 @@ import (
 	"github.com/drayage/dray/kube/internal/claims"
 )
 
-// condition is a condition of an allocated device, without its time.
+// condition is a condition of an allocated device.
 type condition struct {
 	Type, Status, Reason, Message string
+	since                         time.Time // of the status
 }
 
 // report is what was last written to the status of a claim.
@@ -49,6 +49,7 @@ func (a *Agent) report(ctx context.Context, c *claims.Claim, verdicts map[string
 	if known && !worthWriting(before, now) {
 		return
 	}
+	now.date(before)
 	if err := a.writeStatus(ctx, c, now); err != nil {
 		if apierrors.IsForbidden(err) {
 			err = fmt.Errorf("%w; the role of dray-node needs the verbs associated-node:update and associated-node:patch on resourceclaims/driver %s", err, v1alpha1.Driver)
@@ -61,6 +62,20 @@ func (a *Agent) report(ctx context.Context, c *claims.Claim, verdicts map[string
 	a.told.Unlock()
 }
 
+// date gives each condition the time since when it has its status.
+func (r *report) date(before report) {
+	for request, all := range r.conditions {
+		for i := range all {
+			all[i].since = r.at
+			for _, b := range before.conditions[request] {
+				if b.Type == all[i].Type && b.Status == all[i].Status {
+					all[i].since = b.since
+				}
+			}
+		}
+	}
+}
+
 // forget forgets what was written to a claim.
 func (a *Agent) forget(uid types.UID) {
 	a.told.Lock()
@@ -70,20 +85,19 @@ func (a *Agent) forget(uid types.UID) {
 
 // worthWriting reports whether a verdict has changed, or figures are old.
 func worthWriting(before, now report) bool {
-	if reflect.DeepEqual(before.conditions, now.conditions) {
-		return false
+	figures := func(c condition) condition {
+		return condition{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message}
 	}
-	if now.at.Sub(before.at) >= refreshEvery {
-		return true
-	}
-	decided := func(all []condition) (words []condition) {
-		for _, c := range all {
-			words = append(words, condition{Type: c.Type, Status: c.Status, Reason: c.Reason})
-		}
-		return words
-	}
-	for request, c := range now.conditions {
-		if !slices.Equal(decided(c), decided(before.conditions[request])) {
+	words := func(c condition) condition { return condition{Type: c.Type, Status: c.Status, Reason: c.Reason} }
+	old := now.at.Sub(before.at) >= refreshEvery
+	return before.differs(now, words) || old && before.differs(now, figures)
+}
+
+// differs compares two reports by a part of each condition.
+func (r report) differs(other report, part func(condition) condition) bool {
+	for request, all := range other.conditions {
+		same := slices.EqualFunc(all, r.conditions[request], func(a, b condition) bool { return part(a) == part(b) })
+		if !same {
 			return true
 		}
 	}
@@ -133,7 +147,7 @@ func (a *Agent) writeStatus(ctx context.Context, c *claims.Claim, r report) erro
 	status := applyresourcev1.ResourceClaimStatus()
 	for i := range c.Ports {
 		p := &c.Ports[i]
-		status.WithDevices(deviceStatus(p, r.conditions[p.Request], metav1.NewTime(r.at)))
+		status.WithDevices(deviceStatus(p, r.conditions[p.Request]))
 	}
 	apply := applyresourcev1.ResourceClaim(c.Name, c.Namespace).WithUID(c.UID).WithStatus(status)
 	_, err := a.o.Client.ResourceV1().ResourceClaims(c.Namespace).ApplyStatus(ctx, apply, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
@@ -141,7 +155,7 @@ func (a *Agent) writeStatus(ctx context.Context, c *claims.Claim, r report) erro
 }
 
 // deviceStatus is the status of one port: its name, addresses and conditions.
-func deviceStatus(p *claims.Port, conditions []condition, at metav1.Time) *applyresourcev1.AllocatedDeviceStatusApplyConfiguration {
+func deviceStatus(p *claims.Port, conditions []condition) *applyresourcev1.AllocatedDeviceStatusApplyConfiguration {
 	end := p.Link.Ends[p.End()]
 	network := applyresourcev1.NetworkDeviceData().WithInterfaceName(p.Port).WithHardwareAddress(string(end.MAC))
 	if end.IP.IsValid() {
@@ -153,7 +167,7 @@ func deviceStatus(p *claims.Port, conditions []condition, at metav1.Time) *apply
 	}
 	for _, c := range conditions {
 		device.WithConditions(applymetav1.Condition().WithType(c.Type).WithStatus(metav1.ConditionStatus(c.Status)).
-			WithReason(c.Reason).WithMessage(c.Message).WithLastTransitionTime(at))
+			WithReason(c.Reason).WithMessage(c.Message).WithLastTransitionTime(metav1.NewTime(c.since)))
 	}
 	return device
 }

@@ -90,3 +90,18 @@ func TestEveryRequirementHasACondition(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+func TestAConditionKeepsTheTimeOfItsStatus(t *testing.T) {
+	first, later := time.Unix(1000, 0), time.Unix(2000, 0)
+	of := func(at time.Time, latency, loss string) report {
+		r := report{at: at, conditions: map[string][]condition{"f1u": {{Type: "latency", Status: latency}, {Type: "packet_loss_ratio", Status: loss}}}}
+		return r
+	}
+	before := of(first, "Unknown", "Unknown")
+	before.date(report{})
+	now := of(later, "True", "Unknown")
+	now.date(before)
+	if c := now.conditions["f1u"]; c[0].since != later || c[1].since != first {
+		t.Errorf("%+v", c)
+	}
+}
