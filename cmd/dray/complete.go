@@ -35,7 +35,7 @@ func (a *app) complete(root *cobra.Command) {
 	} {
 		command(root, name).ValidArgsFunction = completeWords(arguments)
 	}
-	for _, name := range []string{"plan", "up", "run", "apply"} {
+	for _, name := range []string{"plan", "up", "run", "apply", "export"} {
 		command(root, name).ValidArgsFunction = completeChainFile
 	}
 	command(root, "bench").ValidArgsFunction = completeMatrix

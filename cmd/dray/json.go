@@ -37,6 +37,7 @@ const (
 	schemaField           = "dray.field/1"
 	schemaStarter         = "dray.starter/1"
 	schemaVersion         = "dray.version/1"
+	schemaManifest        = "dray.manifest/1"
 )
 
 // printJSON prints a command's result as a document. v must be an object.

@@ -98,7 +98,7 @@ func newRoot(a *app) *cobra.Command {
 		forRoot(a.topCommand()), forRoot(a.captureCommand()), forRoot(a.metricsCommand()), forRoot(a.imageCommand(), withoutArguments),
 		forRoot(a.daemonCommand()), forRoot(a.labCommand()),
 		a.superviseCommand(), a.keepOutputCommand(), a.relayCommand(), a.pauseCommand(),
-		a.versionCommand(), a.manCommand(), a.initCommand(), a.explainCommand(),
+		a.versionCommand(), a.manCommand(), a.initCommand(), a.explainCommand(), a.exportCommand(),
 	)
 	a.complete(root)
 	a.fitHelp(root)

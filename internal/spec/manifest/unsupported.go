@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/parse"
+)
+
+// refusals collects what pods cannot have.
+type refusals struct {
+	file   string
+	faults parse.Errors
+}
+
+func (r *refusals) add(at parse.Position, in, fix, format string, args ...any) {
+	if at == (parse.Position{}) {
+		at.File = r.file
+	}
+	r.faults = append(r.faults, &parse.Error{Pos: at, In: in, Fix: fix, Text: fmt.Sprintf(format, args...)})
+}
+
+// unsupported lists everything in a valid chain that pods cannot have; nil: nothing.
+func unsupported(c *chain.Chain) parse.Errors {
+	r := &refusals{file: c.File}
+	if c.Hosts != nil {
+		r.add(parse.Position{}, "", "remove hosts: the scheduler chooses the nodes", "a chain in Kubernetes has no simulated hosts")
+	}
+	if c.Policy.Privileged {
+		r.add(parse.Position{}, "", "remove privileged", "no transport that pods can have needs privileges")
+	}
+	r.most(parse.Position{}, "", "functions", len(c.Functions), MaxFunctions)
+	r.most(parse.Position{}, "", "links", len(c.Links), MaxLinks)
+	joined := map[chain.End]bool{}
+	for i := range c.Links {
+		r.link(&c.Links[i], joined)
+	}
+	for i := range c.Functions {
+		r.function(&c.Functions[i], joined)
+	}
+	slices.SortStableFunc(r.faults, func(a, b *parse.Error) int {
+		return cmp.Or(cmp.Compare(a.Pos.Line, b.Pos.Line), cmp.Compare(a.Pos.Column, b.Pos.Column))
+	})
+	return r.faults
+}
+
+// link notes the ports that the link joins.
+func (r *refusals) link(l *chain.Link, joined map[chain.End]bool) {
+	in := "link " + l.Name
+	r.most(l.Pos, in, "ends", len(l.Ends), MaxEnds)
+	for _, e := range l.Ends {
+		if e.IsUplink() {
+			r.add(e.Pos, in, "name a port", "the link ends at %s, and pods have no host interface", e)
+		}
+		joined[chain.End{Function: e.Function, Port: e.Port}] = true
+	}
+}
+
+func (r *refusals) function(f *chain.Function, joined map[chain.End]bool) {
+	in := "function " + f.Name
+	r.most(f.Pos, in, "ports", len(f.Ports), MaxPorts)
+	for _, p := range f.Ports {
+		if !Supported(p.Face) {
+			r.add(cmp.Or(p.FieldPos["face"], p.Pos), in, "write face: native, and open the port with libdray",
+				"the port %s has face: %s, and pods have only native ports", p.Name, p.Face)
+		}
+		if !joined[chain.End{Function: f.Name, Port: p.Name}] {
+			r.add(p.Pos, in, "add a link to it, or remove it", "the port %s is on no link", p.Name)
+		}
+	}
+}
+
+func (r *refusals) most(at parse.Position, in, what string, n, limit int) {
+	if n > limit {
+		r.add(at, in, "split the chain", "%d %s are more than the limit of %d in Kubernetes", n, what, limit)
+	}
+}
