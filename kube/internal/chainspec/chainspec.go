@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package chainspec reads the spec of a Chain object as the chain file that it stands
+// for, so that both obey the same rules.
+package chainspec
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/parse"
+)
+
+// sandbox is where a chain file would name the network namespace of a function. Native
+// ports are sockets, so nothing opens it.
+const sandbox = "/run/netns/pod"
+
+// Fault is one thing that is wrong with an object.
+type Fault struct {
+	Path string // "spec.functions[0].ports[1].mtu"
+	Text string
+	Fix  string // what to write instead, or ""
+}
+
+func (f Fault) String() string {
+	s := f.Path + ": " + f.Text
+	if f.Fix != "" {
+		s += "; " + f.Fix
+	}
+	return s
+}
+
+// Invalid is every fault of one object, in the order of its fields by name.
+type Invalid []Fault
+
+func (i Invalid) Error() string {
+	lines := make([]string, len(i))
+	for n, f := range i {
+		lines[n] = f.String()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Parse reads the spec of the object of that name. The error, if any, is an Invalid.
+func Parse(name string, spec []byte) (*chain.Chain, error) {
+	text, err := document(name, spec)
+	if err != nil {
+		return nil, Invalid{{Path: "spec", Text: err.Error()}}
+	}
+	c, err := chain.Parse("", text)
+	var faults parse.Errors
+	if errors.As(err, &faults) {
+		return nil, placesOf(text).translate(faults)
+	}
+	return c, err
+}
+
+// document is the chain file, with each value on a line of its own.
+func document(name string, spec []byte) ([]byte, error) {
+	d := json.NewDecoder(bytes.NewReader(spec))
+	d.UseNumber()
+	fields := map[string]any{}
+	if err := d.Decode(&fields); err != nil {
+		return nil, fmt.Errorf("it is not an object: %w", err)
+	}
+	if fields == nil {
+		return nil, errors.New("it is null, not an object")
+	}
+	fields["apiVersion"], fields["kind"], fields["name"] = chain.APIVersion, chain.Kind, name
+	functions, _ := fields["functions"].([]any)
+	for _, f := range functions {
+		if f, ok := f.(map[string]any); ok {
+			f["runtime"] = string(chain.RuntimeExternal)
+			f["external"] = map[string]any{"netns": sandbox}
+		}
+	}
+	return json.MarshalIndent(fields, "", " ")
+}
