@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/drayage/dray/internal/plan"
+	"github.com/drayage/dray/kube/api/v1alpha1"
+)
+
+func condition(kind string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
+	return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: clip(message, maxMessage)}
+}
+
+// maxMessage is the longest message of a condition, in bytes.
+const maxMessage = 32768
+
+// statusOf is the chain's status. Conditions that stay as they are keep their time.
+func statusOf(c *v1alpha1.Chain, d decision, seen map[portKey]port) v1alpha1.ChainStatus {
+	s := v1alpha1.ChainStatus{ObservedGeneration: c.Generation, Conditions: slices.Clone(c.Status.Conditions)}
+	var waiting []string
+	if d.plan != nil {
+		for _, l := range d.plan.Links {
+			link, why := linkStatus(c, l, seen)
+			s.Links = append(s.Links, link)
+			if why != "" {
+				waiting = append(waiting, "link "+l.Name+": "+why)
+			}
+		}
+		s.Ready = fmt.Sprintf("%d/%d", len(s.Links)-len(waiting), len(s.Links))
+	}
+	s.Verdict = verdicts(s.Links)
+	for _, one := range []metav1.Condition{d.planned, readiness(d, waiting), met(d, s.Links)} {
+		one.ObservedGeneration = c.Generation
+		meta.SetStatusCondition(&s.Conditions, one)
+	}
+	return s
+}
+
+func sameStatus(a, b v1alpha1.ChainStatus) bool { return equality.Semantic.DeepEqual(a, b) }
+
+// linkStatus is the status of a link, and what it waits for.
+func linkStatus(c *v1alpha1.Chain, l plan.Link, seen map[portKey]port) (v1alpha1.LinkStatus, string) {
+	link := v1alpha1.LinkStatus{Name: l.Name, Transport: l.Transport}
+	for _, e := range l.Ends {
+		p := seen[portKey{e.Function, e.Port}]
+		link.Ends = append(link.Ends, v1alpha1.EndStatus{Function: e.Function, Port: e.Port, Pod: p.pod, Node: p.node})
+	}
+	old := v1alpha1.LinkStatus{}
+	if i := slices.IndexFunc(c.Status.Links, func(old v1alpha1.LinkStatus) bool { return old.Name == l.Name }); i >= 0 {
+		old = c.Status.Links[i]
+	}
+	for _, name := range requirements(l) {
+		if was := meta.FindStatusCondition(old.Requirements, name); was != nil {
+			link.Requirements = append(link.Requirements, *was)
+		}
+		one := judged(name, l, seen)
+		one.ObservedGeneration = c.Generation
+		meta.SetStatusCondition(&link.Requirements, one)
+	}
+	return link, missing(l, seen)
+}
+
+// missing is why a link is not up; "" if it is.
+func missing(l plan.Link, seen map[portKey]port) string {
+	var without, unprepared, nodes []string
+	for _, e := range l.Ends {
+		p := seen[portKey{e.Function, e.Port}]
+		switch {
+		case p.pod == "":
+			without = append(without, e.String())
+			continue
+		case p.node == "":
+			unprepared = append(unprepared, fmt.Sprintf("the pod %s is not on a node", p.pod))
+			continue
+		case !p.ready():
+			unprepared = append(unprepared, notReady(p, e.String()))
+		}
+		if !slices.Contains(nodes, p.node) {
+			nodes = append(nodes, p.node)
+		}
+	}
+	switch {
+	case len(nodes) > 1:
+		return fmt.Sprintf("its ends are on different nodes (%s): pods of one link must be on one node, so add podAffinity", strings.Join(nodes, ", "))
+	case len(without) > 0:
+		return "no pod has " + strings.Join(without, ", ")
+	}
+	return strings.Join(unprepared, "; ")
+}
+
+func notReady(p port, end string) string {
+	if ready := meta.FindStatusCondition(p.conditions, v1alpha1.ConditionReady); ready != nil {
+		return end + ": " + ready.Message
+	}
+	return fmt.Sprintf("the node %s has not prepared %s", p.node, end)
+}
+
+// readiness is the condition Ready of a chain.
+func readiness(d decision, waiting []string) metav1.Condition {
+	switch {
+	case d.plan == nil:
+		return condition(v1alpha1.ConditionReady, metav1.ConditionFalse, d.planned.Reason, "the chain is not planned")
+	case len(waiting) > 0:
+		return condition(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonWaiting, strings.Join(waiting, "; "))
+	}
+	return condition(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady, "every link has its pods")
+}
+
+// clip shortens text to at most so many bytes, at the end of a character.
+func clip(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most-len("…")], "") + "…"
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/drayage/dray/internal/plan"
+	"github.com/drayage/dray/kube/api/v1alpha1"
+)
+
+// severity orders statuses: a requirement is met only if nothing says otherwise.
+var severity = map[metav1.ConditionStatus]int{metav1.ConditionTrue: 0, metav1.ConditionUnknown: 1, metav1.ConditionFalse: 2}
+
+// judged is the verdict on one requirement of a link. Each end reports what it receives,
+// and the worst report counts; an end without a report counts as unknown.
+func judged(name string, l plan.Link, seen map[portKey]port) metav1.Condition {
+	worst := metav1.Condition{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonMet}
+	for i, e := range l.Ends {
+		p := seen[portKey{e.Function, e.Port}]
+		one := metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotMeasured, Message: "no figures yet"}
+		if reported := meta.FindStatusCondition(p.conditions, name); reported != nil {
+			one = *reported
+		}
+		one.Message = e.String() + ": " + one.Message
+		if i == 0 || severity[one.Status] > severity[worst.Status] {
+			worst = one
+		}
+	}
+	return condition(name, worst.Status, worst.Reason, worst.Message)
+}
+
+// met is the condition Met of a chain: False if one requirement is missed, else Unknown
+// if one is, else True.
+func met(d decision, links []v1alpha1.LinkStatus) metav1.Condition {
+	if d.plan == nil {
+		return condition(v1alpha1.ConditionMet, metav1.ConditionUnknown, d.planned.Reason, "the chain is not planned")
+	}
+	worst := metav1.Condition{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonMet}
+	var texts []string
+	for _, l := range links {
+		for _, q := range l.Requirements {
+			switch s := severity[q.Status] - severity[worst.Status]; {
+			case s > 0:
+				worst, texts = q, nil
+			case s < 0:
+				continue
+			}
+			texts = append(texts, fmt.Sprintf("link %s: %s: %s", l.Name, q.Type, q.Message))
+		}
+	}
+	if worst.Status == metav1.ConditionTrue {
+		return condition(v1alpha1.ConditionMet, metav1.ConditionTrue, v1alpha1.ReasonMet, "every requirement is met")
+	}
+	return condition(v1alpha1.ConditionMet, worst.Status, worst.Reason, strings.Join(texts, "; "))
+}
+
+// verdicts counts the requirements by verdict: "2 met, 1 missed, 1 unknown".
+func verdicts(links []v1alpha1.LinkStatus) string {
+	words := []struct {
+		status metav1.ConditionStatus
+		word   string
+	}{{metav1.ConditionTrue, "met"}, {metav1.ConditionFalse, "missed"}, {metav1.ConditionUnknown, "unknown"}}
+	var texts []string
+	for _, w := range words {
+		n := 0
+		for _, l := range links {
+			for _, q := range l.Requirements {
+				if q.Status == w.status {
+					n++
+				}
+			}
+		}
+		if n > 0 {
+			texts = append(texts, fmt.Sprintf("%d %s", n, w.word))
+		}
+	}
+	return strings.Join(texts, ", ")
+}
