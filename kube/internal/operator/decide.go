@@ -129,9 +129,14 @@ func violations(p *plan.Plan) string {
 }
 
 // bare is a link without the reasons for its transport: they differ from node to node
-// and from day to day, and a claim has little space.
+// and from day to day, and a claim has little space. What is required remains.
 func bare(l plan.Link) plan.Link {
-	l.Reason, l.Rejected, l.Evidence = "", nil, nil
+	l.Reason, l.Rejected = "", nil
+	evidence := l.Evidence
+	l.Evidence = nil
+	for _, e := range evidence {
+		l.Evidence = append(l.Evidence, plan.Evidence{Requirement: e.Requirement, Required: e.Required})
+	}
 	return l
 }
 

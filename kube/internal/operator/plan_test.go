@@ -12,6 +12,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/drayage/dray/internal/plan"
 	"github.com/drayage/dray/internal/spec/inventory"
 	"github.com/drayage/dray/kube/api/v1alpha1"
 )
@@ -65,6 +66,9 @@ func checkTemplate(t *testing.T, got resourcev1.ResourceClaimTemplate, function 
 	p, err := v1alpha1.ParsePortParameters(d.Config[0].Opaque.Parameters.Raw)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if e := p.Link.Evidence; len(e) != 2 || e[0] != (plan.Evidence{Requirement: "latency", Required: "≤ 1ms at p99"}) || p.Link.Reason != "" {
+		t.Errorf("the requirements are %+v, the reason %q", e, p.Link.Reason)
 	}
 	if p.Chain != "f1" || p.Function != function || p.Link.Transport != "shm" || !p.Link.Ends[p.End()].IP.IsValid() || p.Link.Requires.Latency == 0 {
 		t.Errorf("parameters %+v", p)
@@ -134,6 +138,17 @@ func TestInvalidSpec(t *testing.T) {
 	if got := b.told(); len(b.templates()) != 0 || !strings.HasPrefix(got, "Warning Invalid spec.functions[1]") {
 		t.Errorf("templates %v, events %s", b.templates(), got)
 	}
+}
+
+// TestEvidenceIsNoPartOfThePlan: nodes with other figures make the same links.
+func TestEvidenceIsNoPartOfThePlan(t *testing.T) {
+	measured := newNode("n1", func(inv *inventory.Inventory) {
+		inv.Calibration = []inventory.Calibration{{Transport: "shm", Source: "run 7", LossRatio: 1e-9,
+			Latency: []inventory.LatencyPoint{{Percentile: 99, Latency: 5000}}}}
+	})
+	b := newBench(t, newChain(chainSpec(easy)), measured, newNode("n2"))
+	b.reconcile()
+	checkTemplate(t, b.templates()["f1-du"], "du")
 }
 
 func TestNodesThatCannot(t *testing.T) {
