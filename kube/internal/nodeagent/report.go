@@ -8,11 +8,11 @@ import (
 	"slices"
 	"time"
 
+	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
-	applyresourcev1 "k8s.io/client-go/applyconfigurations/resource/v1"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/drayage/dray/internal/result/verdict"
 	"github.com/drayage/dray/kube/api/v1alpha1"
@@ -52,7 +52,7 @@ func (a *Agent) report(ctx context.Context, c *claims.Claim, verdicts map[string
 	now.date(before)
 	if err := a.writeStatus(ctx, c, now); err != nil {
 		if apierrors.IsForbidden(err) {
-			err = fmt.Errorf("%w; the role of dray-node needs the verbs associated-node:update and associated-node:patch on resourceclaims/driver %s", err, v1alpha1.Driver)
+			err = fmt.Errorf("%w; the role of dray-node needs the verb associated-node:update on resourceclaims/driver %s", err, v1alpha1.Driver)
 		}
 		a.logged("status of claim "+c.Namespace+"/"+c.Name, err)
 		return
@@ -142,32 +142,47 @@ func judged(v verdict.Verdict) condition {
 	return c
 }
 
-// writeStatus replaces this driver's part of a claim's status.
+// writeStatus replaces this driver's part of a claim's status. A server-side
+// apply would not do: it sorts the fields of the opaque parameters in the
+// allocation, which the API server then takes for a change of an immutable field.
 func (a *Agent) writeStatus(ctx context.Context, c *claims.Claim, r report) error {
-	status := applyresourcev1.ResourceClaimStatus()
-	for i := range c.Ports {
-		p := &c.Ports[i]
-		status.WithDevices(deviceStatus(p, r.conditions[p.Request]))
-	}
-	apply := applyresourcev1.ResourceClaim(c.Name, c.Namespace).WithUID(c.UID).WithStatus(status)
-	_, err := a.o.Client.ResourceV1().ResourceClaims(c.Namespace).ApplyStatus(ctx, apply, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
-	return err
+	api := a.o.Client.ResourceV1().ResourceClaims(c.Namespace)
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		now, err := api.Get(ctx, c.Name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if now.UID != c.UID {
+			return nil // another claim has the name by now; Collect will see it
+		}
+		now.Status.Devices = slices.DeleteFunc(now.Status.Devices, func(d resourcev1.AllocatedDeviceStatus) bool { return d.Driver == v1alpha1.Driver })
+		for i := range c.Ports {
+			p := &c.Ports[i]
+			now.Status.Devices = append(now.Status.Devices, deviceStatus(p, r.conditions[p.Request]))
+		}
+		_, err = api.UpdateStatus(ctx, now, metav1.UpdateOptions{FieldManager: fieldManager})
+		return err
+	})
 }
 
 // deviceStatus is the status of one port: its name, addresses and conditions.
-func deviceStatus(p *claims.Port, conditions []condition) *applyresourcev1.AllocatedDeviceStatusApplyConfiguration {
+func deviceStatus(p *claims.Port, conditions []condition) resourcev1.AllocatedDeviceStatus {
 	end := p.Link.Ends[p.End()]
-	network := applyresourcev1.NetworkDeviceData().WithInterfaceName(p.Port).WithHardwareAddress(string(end.MAC))
-	if end.IP.IsValid() {
-		network.WithIPs(end.IP.String())
+	d := resourcev1.AllocatedDeviceStatus{
+		Driver: v1alpha1.Driver, Pool: p.Pool, Device: p.Device,
+		NetworkData: &resourcev1.NetworkDeviceData{InterfaceName: p.Port, HardwareAddress: string(end.MAC)},
 	}
-	device := applyresourcev1.AllocatedDeviceStatus().WithDriver(v1alpha1.Driver).WithPool(p.Pool).WithDevice(p.Device).WithNetworkData(network)
+	if end.IP.IsValid() {
+		d.NetworkData.IPs = []string{end.IP.String()}
+	}
 	if p.ShareID != nil {
-		device.WithShareID(string(*p.ShareID))
+		share := string(*p.ShareID)
+		d.ShareID = &share
 	}
 	for _, c := range conditions {
-		device.WithConditions(applymetav1.Condition().WithType(c.Type).WithStatus(metav1.ConditionStatus(c.Status)).
-			WithReason(c.Reason).WithMessage(c.Message).WithLastTransitionTime(metav1.NewTime(c.since)))
+		d.Conditions = append(d.Conditions, metav1.Condition{
+			Type: c.Type, Status: metav1.ConditionStatus(c.Status), Reason: c.Reason, Message: c.Message, LastTransitionTime: metav1.NewTime(c.since),
+		})
 	}
-	return device
+	return d
 }

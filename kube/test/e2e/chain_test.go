@@ -101,7 +101,7 @@ func (c *cluster) received() (uint64, error) {
 		return 0, err
 	}
 	for _, line := range strings.Split(out, "\n") {
-		if strings.HasPrefix(line, "dray_link_received_packets_total") && strings.Contains(line, c.namespace+"/f1") && strings.Contains(line, `to="du.f1u"`) {
+		if strings.HasPrefix(line, "dray_port_received_packets_total") && strings.Contains(line, c.namespace+"/f1") && strings.Contains(line, `to="du.f1u"`) {
 			var n float64
 			_, err := fmt.Sscan(line[strings.LastIndex(line, " ")+1:], &n)
 			return uint64(n), err
@@ -128,9 +128,9 @@ func (c *cluster) flows() {
 
 // result is what a pod's draygen printed at its end.
 type result struct {
-	Event                                   string
-	Sent, Received, Lost, Unsent, Duplicate int64
-	Reordered, Corrupt                      int64
+	Event                                    string
+	Sent, Received, Lost, Unsent, Duplicates int64
+	Reordered, Corrupt                       int64
 }
 
 // finish ends the sender, then the receiver, and returns what they counted.
@@ -164,7 +164,7 @@ func (c *cluster) end(pod string) result {
 func (c *cluster) lossless() {
 	c.t.Helper()
 	sender, receiver := c.finish()
-	if receiver.Received == 0 || receiver.Received != sender.Sent || receiver.Lost+receiver.Corrupt+receiver.Duplicate+receiver.Reordered+sender.Unsent != 0 {
+	if receiver.Received == 0 || receiver.Received != sender.Sent || receiver.Lost+receiver.Corrupt+receiver.Duplicates+receiver.Reordered+sender.Unsent != 0 {
 		c.t.Errorf("sent %+v, received %+v", sender, receiver)
 	}
 	c.t.Logf("%d packets, 0 lost", receiver.Received)

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/drayage/dray/kube/api/v1alpha1"
+)
+
+// Two restricted pods pass packets over shared memory, with the node's users
+// and with users of their own; the chain's status shows the verdict.
+func TestTwoPodsPassPackets(t *testing.T) {
+	for _, hostUsers := range []bool{true, false} {
+		t.Run(fmt.Sprintf("hostUsers=%v", hostUsers), func(t *testing.T) {
+			c := newCluster(t)
+			c.traffic(hostUsers)
+			c.until("met", func() error {
+				chain, err := c.chain()
+				if err != nil {
+					return err
+				}
+				for _, want := range []string{v1alpha1.ConditionPlanned, v1alpha1.ConditionReady, v1alpha1.ConditionMet} {
+					if got := condition(chain.Status.Conditions, want); got.Status != metav1.ConditionTrue {
+						return fmt.Errorf("%s: %+v", want, got)
+					}
+				}
+				return nil
+			})
+			t.Logf("kubectl get chains:\n%s", c.in("get", "chains"))
+			c.confined()
+			c.lossless()
+		})
+	}
+}
+
+func condition(all []metav1.Condition, kind string) metav1.Condition {
+	for _, c := range all {
+		if c.Type == kind {
+			return c
+		}
+	}
+	return metav1.Condition{}
+}
+
+// confined checks what the pods have: no capability, and no port of anyone else.
+func (c *cluster) confined() {
+	c.t.Helper()
+	for _, p := range []string{"du", "cu-up"} {
+		status := c.in("exec", p, "--", "cat", "/proc/self/status")
+		for _, want := range []string{"CapEff:\t0000000000000000", "CapBnd:\t0000000000000000", "NoNewPrivs:\t1", "Seccomp:\t2"} {
+			if !strings.Contains(status, want) {
+				c.t.Errorf("%s: no %q in %s", p, want, status)
+			}
+		}
+		if got := c.in("exec", p, "--", "ls", "/run/dray", "/run/dray/ports"); strings.Join(strings.Fields(got), " ") != "/run/dray: ports /run/dray/ports: f1u" {
+			c.t.Errorf("%s sees %q", p, got)
+		}
+		if _, err := c.try("-n", c.namespace, "exec", p, "--", "touch", "/run/dray/ports/x"); err == nil {
+			c.t.Errorf("%s can write beside its ports", p)
+		}
+	}
+}
+
+// Only the user that the pod names can open its ports, also on the node itself.
+func TestAnotherUserIsRefused(t *testing.T) {
+	c := newCluster(t)
+	c.apply(f1)
+	c.apply(pod{name: "du", function: "du", command: sleeps}.manifest())
+	c.ready("du")
+	claim, err := c.claim("du")
+	if err != nil {
+		t.Fatal(err)
+	}
+	node, dir := c.node("du"), "/run/dray/k8s/claims/"+string(claim.UID)
+	if out := c.on(node, "sh", "-c", "stat -c '%a %u %F' "+dir+"/ports/f1u; stat -c %a "+dir); out != "600 1000 socket\n700\n" {
+		t.Errorf("the socket on the node: %q", out)
+	}
+	if out := c.on(node, "setpriv", "--reuid=1001", "--clear-groups", "sh", "-c", "ls "+dir+" 2>&1 || true"); !strings.Contains(out, "Permission denied") {
+		t.Errorf("another user of the node sees %q", out)
+	}
+}
+
+// The claim says what the pod has: the name, the addresses.
+func TestTheClaimShowsTheAddresses(t *testing.T) {
+	c := newCluster(t)
+	c.apply(f1)
+	c.apply(pod{name: "du", function: "du", command: sleeps}.manifest())
+	c.ready("du")
+	c.until("network data", func() error {
+		claim, err := c.claim("du")
+		if err != nil {
+			return err
+		}
+		if len(claim.Status.Devices) != 1 || claim.Status.Devices[0].NetworkData == nil {
+			return fmt.Errorf("status %+v", claim.Status.Devices)
+		}
+		if n := claim.Status.Devices[0].NetworkData; n.InterfaceName != "f1u" || n.HardwareAddress == "" || !reflect.DeepEqual(n.IPs, []string{"10.38.0.2/24"}) {
+			return fmt.Errorf("network data %+v", n)
+		}
+		return nil
+	})
+}
+
+// Nobody but the operator says which port a claim stands for.
+func TestNobodyForgesAClaim(t *testing.T) {
+	c := newCluster(t)
+	forged := `
+apiVersion: resource.k8s.io/v1
+kind: %s
+metadata: {name: forged}
+spec: %s`
+	const spec = `{devices: {requests: [{name: f1u, exactly: {deviceClassName: ports.drayage.io}}],
+  config: [{opaque: {driver: ports.drayage.io, parameters: {apiVersion: drayage.io/v1alpha1, kind: PortParameters, chain: f1, function: du, port: f1u}}}]}}`
+	for kind, s := range map[string]string{"ResourceClaim": spec, "ResourceClaimTemplate": "{spec: " + spec + "}"} {
+		if err := c.tryApply(fmt.Sprintf(forged, kind, s)); err == nil || !strings.Contains(err.Error(), "only dray-operator may say") {
+			t.Errorf("%s: %v", kind, err)
+		}
+	}
+	// A claim without parameters gets no port.
+	c.apply(`{apiVersion: resource.k8s.io/v1, kind: ResourceClaimTemplate, metadata: {name: empty}, spec: {spec: {devices: {requests: [{name: f1u, exactly: {deviceClassName: ports.drayage.io}}]}}}}`)
+	c.apply(pod{name: "du", function: "du", command: sleeps, template: "empty"}.manifest())
+	c.until("refused", func() error {
+		if events := c.in("get", "events"); !strings.Contains(events, "it has no PortParameters") {
+			return errors.New(events)
+		}
+		return nil
+	})
+}
+
+// A chain that no node can carry has no templates; its pods wait, and say why.
+func TestAnInfeasibleChainIsNeverHalfUp(t *testing.T) {
+	c := newCluster(t)
+	c.apply(strings.ReplaceAll(f1, "latency: 100ms", "latency: 1ns"))
+	c.apply(pod{name: "du", function: "du", command: sleeps}.manifest())
+	c.until("infeasible", func() error {
+		chain, err := c.chain()
+		if err != nil {
+			return err
+		}
+		planned := condition(chain.Status.Conditions, v1alpha1.ConditionPlanned)
+		if planned.Status != metav1.ConditionFalse || planned.Reason != v1alpha1.ReasonInfeasible || !strings.Contains(planned.Message, "latency") {
+			return fmt.Errorf("%+v", planned)
+		}
+		if events := c.in("get", "events", "--field-selector", "involvedObject.name=du"); !strings.Contains(events, "latency") {
+			return errors.New(events)
+		}
+		return nil
+	})
+	var p corev1.Pod
+	if err := c.get("pod", "du", &p); err != nil || p.Status.Phase != corev1.PodPending {
+		t.Errorf("the pod is %s: %v", p.Status.Phase, err)
+	}
+	if templates := c.in("get", "resourceclaimtemplates", "-o", "name"); templates != "" {
+		t.Errorf("templates %s", templates)
+	}
+}
+
+func TestAnInvalidChainIsRefused(t *testing.T) {
+	c := newCluster(t)
+	for change, want := range map[string]string{
+		"ends: [cu-up.f1u, ru.f1u]":          "ends",
+		"ends: [cu-up.f1u]":                  "ends",
+		"ends: [cu-up.f1u, du.f1u], typo: 1": "typo",
+	} {
+		err := c.tryApply(strings.ReplaceAll(f1, "ends: [cu-up.f1u, du.f1u]", change))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", change, err)
+		}
+	}
+}

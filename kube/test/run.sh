@@ -1,0 +1,45 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Test Drayage on a cluster of two nodes: start the cluster, install Drayage there, run the tests of e2e.
+#
+# usage: kube/test/run.sh [GO-TEST-ARGUMENT...]      e.g. -run TestTwoPods
+# DRAY_KUBE_KEEP=1 leaves the cluster running; then `make kube-down` stops it. A cluster that runs is used as it is,
+# and stays.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+cluster=$PWD/kube/cluster/cluster.sh
+readonly cluster
+work=$(mktemp -d)
+keep=${DRAY_KUBE_KEEP:-}
+"$cluster" status >/dev/null 2>&1 && keep=1
+
+finish() {
+	rm -rf "$work"
+	[ -n "$keep" ] || "$cluster" down
+}
+trap finish EXIT
+
+# test_image is draygen with a shell.
+test_image() {
+	local go program
+	go=$(scripts/find-go.sh)
+	mkdir -p "$work/root"/{bin,tmp,proc,run,dev,etc}
+	cp "$(type -P busybox)" "$work/root/bin/busybox"
+	for program in $("$work/root/bin/busybox" --list); do
+		[ "$program" = busybox ] || ln -s busybox "$work/root/bin/$program"
+	done
+	cp bin/draygen "$work/root/bin/"
+	(cd kube/image && "$go" run ./mkimage dray.local/dray-test:1 "$work/root" "$work/dray-test.tar")
+}
+
+kube/images.sh
+test_image
+"$cluster" up
+"$cluster" images out/images/*.tar "$work/dray-test.tar"
+"$cluster" kubectl apply -k kube/deploy/base
+for workload in daemonset/dray-node deployment/dray-operator; do
+	"$cluster" kubectl -n dray-system rollout status "$workload" --timeout=180s
+done
+"$cluster" kubectl -n dray-system wait --for=condition=Ready pods --all --timeout=180s
+cd kube
+DRAY_KUBE_CLUSTER=$cluster GOTOOLCHAIN=local CGO_ENABLED=0 go test -trimpath -count=1 -v -timeout 40m "$@" ./test/e2e
