@@ -17,7 +17,7 @@ import (
 The chain of these tests, on one node:
 
 	pod cu-up ── f1u ── pod du
-	(sends)             (receives and counts)
+	(sends)             (receives, counts, and sends back)
 */
 const f1 = `
 apiVersion: drayage.io/v1alpha1
@@ -79,8 +79,8 @@ spec:
 }
 
 const (
-	sends    = "exec draygen send --port dray:f1u --rate 2000pps --size 200 --check"
-	receives = "exec draygen sink --port dray:f1u --check"
+	sends    = "exec draygen ping --port dray:f1u --rate 1000pps --size 200 --check"
+	receives = "exec draygen sink --port dray:f1u --reflect --check"
 	sleeps   = "exec sleep 1000000"
 )
 
