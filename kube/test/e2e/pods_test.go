@@ -166,8 +166,8 @@ func TestAnInfeasibleChainIsNeverHalfUp(t *testing.T) {
 func TestAnInvalidChainIsRefused(t *testing.T) {
 	c := newCluster(t)
 	for change, want := range map[string]string{
-		"ends: [cu-up.f1u, ru.f1u]":               "an end names a function and one of its ports",
-		"ends: [cu-up.f1u]":                       "should have at least 2 items",
+		"ends: [cu-up.f1u, ru.f1u]":                "an end names a function and one of its ports",
+		"ends: [cu-up.f1u]":                        "should have at least 2 items",
 		"ends: [cu-up.f1u, du.f1u]\n    typo: one": "unknown field \"spec.links[0].typo\"",
 	} {
 		err := c.tryApply(strings.ReplaceAll(f1, "ends: [cu-up.f1u, du.f1u]", change))
