@@ -81,7 +81,7 @@ func choose(c *chain.Chain, nodes []node) (best *group, refusals []string) {
 			why[refusal] = append(why[refusal], n.name)
 			continue
 		}
-		key := signature(p)
+		key := signature(bareLinks(p)...)
 		if groups[key] == nil {
 			groups[key] = &group{plan: p}
 			order = append(order, groups[key])
@@ -140,12 +140,16 @@ func bare(l plan.Link) plan.Link {
 	return l
 }
 
-// signature is equal for plans with the same links.
-func signature(p *plan.Plan) string {
+func bareLinks(p *plan.Plan) []plan.Link {
 	links := make([]plan.Link, len(p.Links))
 	for i, l := range p.Links {
 		links[i] = bare(l)
 	}
+	return links
+}
+
+// signature is equal for equal links.
+func signature(links ...plan.Link) string {
 	text, err := json.Marshal(links)
 	if err != nil {
 		panic("a planned link: " + err.Error()) // it holds only text and numbers

@@ -198,6 +198,7 @@ func (b *bench) newPod(name, function, node string, conditions ...metav1.Conditi
 	}
 	c := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: claim, Namespace: "ran",
 		Labels: map[string]string{v1alpha1.LabelChain: "f1", v1alpha1.LabelFunction: function}}}
+	c.Spec = b.templates()[template].Spec.Spec
 	b.must(b.r.Create(ctx, c))
 	share, other := types.UID("share-"+name), "another port of the node"
 	reported := string(share)

@@ -27,6 +27,9 @@ type port struct {
 	// conditions are what the node reports: Ready, and one for each requirement of the
 	// port's link. None: the node has not prepared the port.
 	conditions []metav1.Condition
+	// stale: the pod got its claim before the chain was planned as it is now, so the
+	// conditions are about another link.
+	stale bool
 }
 
 // ready reports whether the node serves the port.
@@ -53,7 +56,11 @@ func (r *Reconciler) observe(ctx context.Context, c *v1alpha1.Chain, d decision)
 			continue
 		}
 		for request, conditions := range reports(claim) {
-			seen[portKey{function, request}] = port{pod, node, conditions}
+			p := port{pod: pod, node: node, conditions: conditions}
+			if l := linkOf(d.plan, function, request); l == nil || !isOf(claim, request, *l) {
+				p.stale, p.conditions = true, nil
+			}
+			seen[portKey{function, request}] = p
 		}
 	}
 	return seen, nil
@@ -123,6 +130,18 @@ func reports(claim *resourcev1.ResourceClaim) map[string][]metav1.Condition {
 		}
 	}
 	return all
+}
+
+// isOf reports whether a request of a claim is for that link, as it is planned now.
+func isOf(claim *resourcev1.ResourceClaim, request string, l plan.Link) bool {
+	for _, c := range claim.Spec.Devices.Config {
+		if c.Opaque == nil || c.Opaque.Driver != v1alpha1.Driver || !slices.Contains(c.Requests, request) {
+			continue
+		}
+		p, err := v1alpha1.ParsePortParameters(c.Opaque.Parameters.Raw)
+		return err == nil && signature(bare(p.Link)) == signature(bare(l))
+	}
+	return false
 }
 
 // isDevice reports whether a status is about what was allocated. The share tells the

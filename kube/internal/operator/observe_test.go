@@ -103,9 +103,26 @@ func TestUnchangedConditionsKeepTheirTime(t *testing.T) {
 
 func TestPodsOnDifferentNodes(t *testing.T) {
 	b := newBench(t, newChain(chainSpec(easy)), newNode("n1"), newNode("n2"))
+	b.reconcile()
 	b.newPod("cu-1", "cu", "n1", ready())
 	b.newPod("du-1", "du", "n2", ready())
 	b.wants(b.reconcile(), v1alpha1.ConditionReady, no, v1alpha1.ReasonWaiting, "its ends are on different nodes (n1, n2): pods of one link must be on one node, so add podAffinity")
+}
+
+func TestPodsOfAnEarlierPlan(t *testing.T) {
+	b := newBench(t, newChain(chainSpec(easy)), newNode("n1"))
+	b.reconcile()
+	good := []metav1.Condition{ready(), says("latency", yes), says("packet_loss_ratio", yes)}
+	b.newPod("cu-1", "cu", "n1", good...)
+	b.newPod("du-1", "du", "n1", good...)
+	b.wants(b.reconcile(), v1alpha1.ConditionMet, yes, v1alpha1.ReasonMet, "")
+	b.change(chainSpec(strings.Replace(easy, "1ms", "2ms", 1)))
+	c := b.reconcile()
+	b.wants(c, v1alpha1.ConditionReady, no, v1alpha1.ReasonWaiting, "link f1u: the pod cu-1 has its ports by an earlier plan: replace the pod; the pod du-1")
+	b.wants(c, v1alpha1.ConditionMet, unknown, v1alpha1.ReasonNotMeasured, "no figures yet")
+	b.newPod("cu-2", "cu", "n1", good...)
+	b.newPod("du-2", "du", "n1", good...)
+	b.wants(b.reconcile(), v1alpha1.ConditionReady, yes, v1alpha1.ReasonReady, "")
 }
 
 // TestOneClaimOfSeveralCounts: during a rollout, a function has an old and a new claim.
@@ -138,6 +155,7 @@ func TestOneClaimOfSeveralCounts(t *testing.T) {
 // TestPodOfTheSameName: a StatefulSet makes a pod of the same name again.
 func TestPodOfTheSameName(t *testing.T) {
 	b := newBench(t, newChain(chainSpec(easy)), newNode("n1"))
+	b.reconcile()
 	b.newPod("cu-1", "cu", "n1", ready())
 	b.newPod("du-1", "du", "n1", ready())
 	var c resourcev1.ResourceClaim

@@ -80,6 +80,8 @@ func missing(l plan.Link, seen map[portKey]port) string {
 		case p.node == "":
 			unprepared = append(unprepared, fmt.Sprintf("the pod %s is not on a node", p.pod))
 			continue
+		case p.stale:
+			unprepared = append(unprepared, fmt.Sprintf("the pod %s has its ports by an earlier plan: replace the pod", p.pod))
 		case !p.ready():
 			unprepared = append(unprepared, notReady(p, e.String()))
 		}
