@@ -216,6 +216,16 @@ func TestTemplateOfSomethingElse(t *testing.T) {
 	}
 }
 
+// TestLabelledTemplateOfSomethingElse: a label alone does not make a template the chain's.
+func TestLabelledTemplateOfSomethingElse(t *testing.T) {
+	foreign := &resourcev1.ResourceClaimTemplate{ObjectMeta: metav1.ObjectMeta{Name: "mine", Namespace: "ran", Labels: map[string]string{v1alpha1.LabelChain: "f1"}}}
+	b := newBench(t, newChain(chainSpec(easy)), newNode("n1"), foreign)
+	b.reconcile()
+	if all := b.templates(); len(all) != 3 {
+		t.Errorf("templates %v", all)
+	}
+}
+
 // TestHiddenTemplate: without its labels, the cache leaves out a template of the chain.
 func TestHiddenTemplate(t *testing.T) {
 	b := newBench(t, newChain(chainSpec(easy)), newNode("n1"))
