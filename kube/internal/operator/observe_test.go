@@ -72,6 +72,14 @@ func TestPodsComeAndGo(t *testing.T) {
 		t.Errorf("events: %s", got)
 	}
 
+	worse := says("latency", no)
+	worse.Message = "13µs and 1ms are given"
+	b.report("du-1", ready(), worse, says("packet_loss_ratio", yes))
+	b.wants(b.reconcile(), v1alpha1.ConditionMet, no, v1alpha1.ReasonMissed, "13µs")
+	if got := b.told(); got != "" {
+		t.Errorf("another figure is an event: %s", got)
+	}
+
 	var pod corev1.Pod
 	b.must(b.r.Get(context.Background(), key("du-1"), &pod))
 	b.must(b.r.Delete(context.Background(), &pod))
