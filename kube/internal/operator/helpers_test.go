@@ -201,7 +201,7 @@ func (b *bench) newPod(name, function, node string, conditions ...metav1.Conditi
 	c.Spec = b.templates()[template].Spec.Spec
 	b.must(b.r.Create(ctx, c))
 	share, other := types.UID("share-"+name), "another port of the node"
-	reported := string(share)
+	reported, third := string(share), "a third port of the node"
 	c.Status = resourcev1.ResourceClaimStatus{
 		ReservedFor: []resourcev1.ResourceClaimConsumerReference{{Resource: "pods", Name: name, UID: pod.UID}},
 		Allocation: &resourcev1.AllocationResult{Devices: resourcev1.DeviceAllocationResult{Results: []resourcev1.DeviceRequestAllocationResult{
@@ -209,6 +209,7 @@ func (b *bench) newPod(name, function, node string, conditions ...metav1.Conditi
 		Devices: []resourcev1.AllocatedDeviceStatus{
 			{Driver: v1alpha1.Driver, Pool: node, Device: v1alpha1.Device, ShareID: &other, Conditions: []metav1.Condition{says("latency", metav1.ConditionFalse)}},
 			{Driver: v1alpha1.Driver, Pool: node, Device: v1alpha1.Device, ShareID: &reported, Conditions: conditions},
+			{Driver: v1alpha1.Driver, Pool: node, Device: v1alpha1.Device, ShareID: &third, Conditions: []metav1.Condition{says("latency", metav1.ConditionFalse)}},
 		},
 	}
 	b.must(b.r.Status().Update(ctx, c))
