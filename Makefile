@@ -235,9 +235,16 @@ kube: ## start a Kubernetes cluster of two nodes on this machine; what it needs 
 kube-down: ## stop that cluster, and remove every trace of it but the cache (as root)
 	@kube/cluster/cluster.sh down
 
+.PHONY: images
+images: ## write the container images of Drayage on Kubernetes to out/images, without a daemon or registry
+	@[ -x bin/draygen ] || $(MAKE) --no-print-directory gen
+	@kube/images.sh
+
 .PHONY: test-kube
-test-kube: ## test that a cluster starts, works, survives a power cut, and leaves nothing (as root)
+test-kube: ## test Drayage on a cluster of two nodes, and the cluster itself, which leaves nothing (as root)
 	@scripts/setup.sh kube
+	@[ -x bin/dray ] || $(MAKE) --no-print-directory build
+	@kube/test/run.sh
 	@kube/cluster/test.sh
 
 .PHONY: fresh

@@ -34,5 +34,4 @@ for program in "$work"/bin/*; do
 	image "$(basename "$program")" "$program"
 done
 # The generator, for examples and tests.
-[ -x bin/draygen ] || make --no-print-directory gen
 image draygen bin/draygen

@@ -7,7 +7,7 @@
 #   kernel   every other package that starts goroutines or changes the kernel's state,
 #            one package after another
 #   compute  lint, two builds that must be the same, packages that start no goroutine,
-#            the C projects, a little fuzzing; then test/docs: the commands of the
+#            the C projects, a little fuzzing, the module kube; then test/docs: the commands of the
 #            documentation
 #
 # Each line of output begins with its lane. The log of each is out/test-LANE.txt, with
@@ -68,10 +68,19 @@ compute_lane() {
 		dataplane/test.sh "$project" || status=1
 	done
 	scripts/fuzz.sh "${FUZZ_SMOKE:-2s}" || status=1
+	kubernetes || status=1
 	mapfile -t chosen < <(matching "$guides")
 	[ ${#chosen[@]} -eq 0 ] || raced "${chosen[@]}" || status=1
 	return "$status"
 }
+
+# kubernetes tests the module kube, which needs a newer Go than the rest. The tests on
+# a cluster are in make test-kube.
+kubernetes() (
+	cd kube
+	export GOTOOLCHAIN=auto CGO_ENABLED=0
+	"$go" mod tidy -diff && "$go" vet -trimpath ./... && go_test -trimpath ./api/... ./cmd/... ./internal/...
+)
 
 # brief leaves out the names of tests that passed, except in the program's lane, where a
 # test can take minutes.

@@ -32,7 +32,7 @@ test_image() {
 	(cd kube/image && "$go" run ./mkimage dray.local/dray-test:1 "$work/root" "$work/dray-test.tar")
 }
 
-kube/images.sh
+make --no-print-directory gen images
 test_image
 "$cluster" up
 "$cluster" images out/images/*.tar "$work/dray-test.tar"
