@@ -350,3 +350,34 @@ func (f *fixture) update(c *resourcev1.ResourceClaim) {
 	f.t.Helper()
 	must(f.t, f.client.Tracker().Update(resourcev1.SchemeGroupVersion.WithResource("resourceclaims"), c, c.Namespace))
 }
+
+// A driver that registers wakes the pods that waited for one, and no other.
+func TestWaitingPodsAreWoken(t *testing.T) {
+	f := newFixture(t)
+	running, waiting, ended := f.claim("du"), f.claim("cu-up"), f.claim("old")
+	must(t, f.prepare(running))
+	pods := f.client.CoreV1().Pods("ran")
+	ctx := context.Background()
+	p, err := pods.Get(ctx, "old", metav1.GetOptions{})
+	must(t, err)
+	p.Status.Phase = corev1.PodSucceeded
+	_, err = pods.UpdateStatus(ctx, p, metav1.UpdateOptions{})
+	must(t, err)
+	must(t, f.agent.wake(ctx))
+	for _, c := range []*resourcev1.ResourceClaim{running, waiting, ended} {
+		p, err := pods.Get(ctx, c.Status.ReservedFor[0].Name, metav1.GetOptions{})
+		must(t, err)
+		if woken := p.Annotations[annotationWoken] != ""; woken != (c == waiting) {
+			t.Errorf("pod %s: woken %v", p.Name, woken)
+		}
+	}
+	now := metav1.Now()
+	for claim, want := range map[string]bool{"du-ports": true, "cu-up-ports": false} { // prepared: it waits for the driver to end
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ran", DeletionTimestamp: &now}, Spec: corev1.PodSpec{ResourceClaims: []corev1.PodResourceClaim{{Name: "ports", ResourceClaimName: &claim}}}}
+		all, err := f.agent.store.List(ctx)
+		must(t, err)
+		if got := waits(p, all); got != want {
+			t.Errorf("a pod with %s that ends waits: %v", claim, got)
+		}
+	}
+}

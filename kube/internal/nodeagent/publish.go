@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -101,8 +100,3 @@ func (a *Agent) publishInventory(ctx context.Context) error {
 }
 
 func inventoryName(node string) string { return "dray-inventory-" + node }
-
-// pending reports whether a pod of this node waits for its claims.
-func pending(p *corev1.Pod) bool {
-	return p.Status.Phase == corev1.PodPending && len(p.Spec.ResourceClaims) > 0 && p.DeletionTimestamp == nil
-}

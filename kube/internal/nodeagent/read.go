@@ -85,14 +85,22 @@ func userOf(pod *corev1.Pod, claim string) (int, error) {
 
 // referenceOf is the pod's own name for a claim; "" if it has none.
 func referenceOf(pod *corev1.Pod, claim string) string {
-	for _, s := range pod.Status.ResourceClaimStatuses {
-		if s.ResourceClaimName != nil && *s.ResourceClaimName == claim {
-			return s.Name
+	for _, r := range pod.Spec.ResourceClaims {
+		if claimName(pod, r) == claim {
+			return r.Name
 		}
 	}
-	for _, r := range pod.Spec.ResourceClaims {
-		if r.ResourceClaimName != nil && *r.ResourceClaimName == claim {
-			return r.Name
+	return ""
+}
+
+// claimName is the claim behind a pod's reference; "" if it is not made yet.
+func claimName(pod *corev1.Pod, r corev1.PodResourceClaim) string {
+	if r.ResourceClaimName != nil {
+		return *r.ResourceClaimName
+	}
+	for _, s := range pod.Status.ResourceClaimStatuses {
+		if s.Name == r.Name && s.ResourceClaimName != nil {
+			return *s.ResourceClaimName
 		}
 	}
 	return ""

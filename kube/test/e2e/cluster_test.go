@@ -42,7 +42,7 @@ func newCluster(t *testing.T) *cluster {
 		if t.Failed() {
 			c.explain()
 		}
-		c.kubectl("delete", "namespace", c.namespace, "--timeout", patience.String())
+		c.kubectl("delete", "namespace", c.namespace, "--ignore-not-found", "--timeout", patience.String())
 	})
 	return c
 }
