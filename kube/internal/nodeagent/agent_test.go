@@ -21,6 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
+	listers "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/drayage/dray/internal/link/broker"
 	"github.com/drayage/dray/internal/plan"
@@ -351,33 +353,57 @@ func (f *fixture) update(c *resourcev1.ResourceClaim) {
 	must(f.t, f.client.Tracker().Update(resourcev1.SchemeGroupVersion.WithResource("resourceclaims"), c, c.Namespace))
 }
 
-// A driver that registers wakes the pods that waited for one, and no other.
+// A driver that registers wakes the pods that wait, and later those that have
+// waited for a while; no other.
 func TestWaitingPodsAreWoken(t *testing.T) {
 	f := newFixture(t)
 	running, waiting, ended := f.claim("du"), f.claim("cu-up"), f.claim("old")
 	must(t, f.prepare(running))
-	pods := f.client.CoreV1().Pods("ran")
+	api := f.client.CoreV1().Pods("ran")
 	ctx := context.Background()
-	p, err := pods.Get(ctx, "old", metav1.GetOptions{})
+	p, err := api.Get(ctx, "old", metav1.GetOptions{})
 	must(t, err)
 	p.Status.Phase = corev1.PodSucceeded
-	_, err = pods.UpdateStatus(ctx, p, metav1.UpdateOptions{})
+	_, err = api.UpdateStatus(ctx, p, metav1.UpdateOptions{})
 	must(t, err)
-	must(t, f.agent.wake(ctx))
+	pods := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
 	for _, c := range []*resourcev1.ResourceClaim{running, waiting, ended} {
-		p, err := pods.Get(ctx, c.Status.ReservedFor[0].Name, metav1.GetOptions{})
+		p, err := api.Get(ctx, c.Status.ReservedFor[0].Name, metav1.GetOptions{})
 		must(t, err)
-		if woken := p.Annotations[annotationWoken] != ""; woken != (c == waiting) {
-			t.Errorf("pod %s: woken %v", p.Name, woken)
-		}
+		must(t, pods.Add(p))
 	}
-	now := metav1.Now()
-	for claim, want := range map[string]bool{"du-ports": true, "cu-up-ports": false} { // prepared: it waits for the driver to end
-		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ran", DeletionTimestamp: &now}, Spec: corev1.PodSpec{ResourceClaims: []corev1.PodResourceClaim{{Name: "ports", ResourceClaimName: &claim}}}}
-		all, err := f.agent.store.List(ctx)
+	at := time.Unix(1000, 0)
+	f.agent.now = func() time.Time { return at }
+	w := &waker{agent: f.agent, pods: listers.NewPodLister(pods), seen: map[types.UID]time.Time{}}
+	woken := func(name string) string {
+		p, err := api.Get(ctx, name, metav1.GetOptions{})
 		must(t, err)
-		if got := waits(p, all); got != want {
-			t.Errorf("a pod with %s that ends waits: %v", claim, got)
+		return p.Annotations[annotationWoken]
+	}
+	w.wake(ctx, 0)
+	first := woken("cu-up")
+	if first == "" || woken("du") != "" || woken("old") != "" {
+		t.Errorf("woken: cu-up %q, du %q, old %q", first, woken("du"), woken("old"))
+	}
+	at = at.Add(wakeAgain - time.Second)
+	if w.wake(ctx, wakeAgain); woken("cu-up") != first {
+		t.Error("woken again at once")
+	}
+	at = at.Add(time.Second)
+	if w.wake(ctx, wakeAgain); woken("cu-up") == first {
+		t.Error("not woken again")
+	}
+}
+
+// A pod that ends waits for the driver as long as its claim is prepared.
+func TestAPodThatEndsWaits(t *testing.T) {
+	now := metav1.Now()
+	prepared := []claims.Claim{{Namespace: "ran", Name: "du-ports"}}
+	for claim, want := range map[string]bool{"du-ports": true, "cu-up-ports": false} {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ran", DeletionTimestamp: &now}}
+		p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "ports", ResourceClaimName: &claim}}
+		if got := waits(p, prepared); got != want {
+			t.Errorf("with %s: %v", claim, got)
 		}
 	}
 }

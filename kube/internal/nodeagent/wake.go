@@ -4,26 +4,49 @@ package nodeagent
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	listers "k8s.io/client-go/listers/core/v1"
 	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 
 	"github.com/drayage/dray/kube/internal/claims"
 )
 
-// annotationWoken is put on a pod that waited for this driver.
-const annotationWoken = "drayage.io/driver-registered"
+// annotationWoken is put on a pod that waits for this driver.
+const annotationWoken = "drayage.io/woken"
 
-// wakeWaitingPods makes the kubelet look again at each pod that could not
-// start while no driver was registered. It would try again only after 60 to
-// 90 s; any change of the pod makes it try at once.
+// The times of waking.
+const (
+	wakeEvery = 2 * time.Second
+	// wakeAgain is how long a pod is left alone, first and after each time. It may just
+	// wait for another pod to end.
+	wakeAgain = 5 * time.Second
+)
+
+// waker makes the kubelet look again at pods whose claims it could not
+// prepare: no driver was registered, or the API server did not know yet that
+// the pod's claim is for this node. The kubelet itself would try again only
+// after 60 to 90 s; any change of the pod makes it try at once.
+type waker struct {
+	agent *Agent
+	pods  listers.PodLister
+	seen  map[types.UID]time.Time // when a pod was first seen waiting, or last woken
+}
+
+// wakeWaitingPods wakes pods once the kubelet knows the driver, until ctx ends.
 func (a *Agent) wakeWaitingPods(ctx context.Context, status func() *registerapi.RegistrationStatus) {
+	onNode := informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.FieldSelector = "spec.nodeName=" + a.o.Node })
+	factory := informers.NewSharedInformerFactoryWithOptions(a.o.Client, 0, onNode)
+	w := &waker{agent: a, pods: factory.Core().V1().Pods().Lister(), seen: map[types.UID]time.Time{}}
+	factory.Start(ctx.Done())
+	factory.WaitForCacheSync(ctx.Done())
 	for registered := status(); registered == nil || !registered.PluginRegistered; registered = status() {
 		select {
 		case <-ctx.Done():
@@ -31,28 +54,44 @@ func (a *Agent) wakeWaitingPods(ctx context.Context, status func() *registerapi.
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
-	a.logged("wake waiting pods", a.wake(ctx))
+	w.wake(ctx, 0)
+	every(ctx, wakeEvery, func(ctx context.Context) { w.wake(ctx, wakeAgain) })
 }
 
-// wake changes each pod of this node that waits for the driver.
-func (a *Agent) wake(ctx context.Context) error {
-	prepared, err := a.store.List(ctx)
+// wake changes each pod of this node that has waited for that long.
+func (w *waker) wake(ctx context.Context, patience time.Duration) {
+	prepared, err := w.agent.store.List(ctx)
 	if err != nil {
-		return err
+		w.agent.logged("wake waiting pods", err)
+		return
 	}
-	pods, err := a.o.Client.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + a.o.Node})
+	all, err := w.pods.List(labels.Everything())
 	if err != nil {
-		return err
+		w.agent.logged("wake waiting pods", err)
+		return
 	}
-	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, annotationWoken, a.now().UTC().Format(time.RFC3339Nano))
-	for i := range pods.Items {
-		p := &pods.Items[i]
+	now, waiting := w.agent.now(), map[types.UID]time.Time{}
+	for _, p := range all {
 		if !waits(p, prepared) {
 			continue
 		}
-		_, failed := a.o.Client.CoreV1().Pods(p.Namespace).Patch(ctx, p.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
-		err = errors.Join(err, failed)
+		since, known := w.seen[p.UID]
+		if !known {
+			since = now
+		}
+		if now.Sub(since) >= patience {
+			w.agent.logged("wake pod "+p.Namespace+"/"+p.Name, w.change(ctx, p))
+			since = now
+		}
+		waiting[p.UID] = since
 	}
+	w.seen = waiting
+}
+
+// change annotates a pod.
+func (w *waker) change(ctx context.Context, p *corev1.Pod) error {
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, annotationWoken, w.agent.now().UTC().Format(time.RFC3339Nano))
+	_, err := w.agent.o.Client.CoreV1().Pods(p.Namespace).Patch(ctx, p.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
 	return err
 }
 

@@ -109,7 +109,7 @@ func TestAPodMadeWithoutADriverStartsSoonAfterIt(t *testing.T) {
 	c.ready("du")
 	t.Logf("Ready %v after the driver was started", time.Since(started).Round(100*time.Millisecond))
 	var p corev1.Pod
-	if err := c.get("pod", "du", &p); err != nil || p.Annotations["drayage.io/driver-registered"] == "" {
+	if err := c.get("pod", "du", &p); err != nil || p.Annotations["drayage.io/woken"] == "" {
 		t.Errorf("nobody woke the pod: %v, %v", p.Annotations, err)
 	}
 }
