@@ -176,3 +176,35 @@ func TestAnInvalidChainIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// A dray-node that was taken over reaches nothing of another node.
+func TestDrayNodeStaysOnItsNode(t *testing.T) {
+	c := newCluster(t)
+	c.apply(f1)
+	c.apply(pod{name: "du", function: "du", command: sleeps}.manifest())
+	c.ready("du")
+	own, other := c.node("du"), "n1"
+	if own == other {
+		other = "n2"
+	}
+	as := func(node string, args ...string) error {
+		_, err := c.try(append([]string{"--as", "system:serviceaccount:dray-system:dray-node", "--as-user-extra", "authentication.kubernetes.io/node-name=" + node}, args...)...)
+		return err
+	}
+	annotate := []string{"-n", c.namespace, "annotate", "pod", "du", "--overwrite", "drayage.io/woken=now"}
+	if err := as(own, annotate...); err != nil {
+		t.Errorf("a pod of its own node: %v", err)
+	}
+	for what, err := range map[string]error{
+		"a pod of another node":         as(other, annotate...),
+		"labels of a pod":               as(own, "-n", c.namespace, "label", "pod", "du", "x=y"),
+		"an image":                      as(own, "-n", c.namespace, "set", "image", "pod/du", "c=evil"),
+		"the inventory of another node": as(other, "-n", "dray-system", "patch", "configmap", "dray-inventory-"+own, "-p", `{"data":{"x":"y"}}`),
+		"the resources of another node": as(other, "delete", "resourceslices", "--field-selector", "spec.nodeName="+own),
+		"secrets":                       as(own, "get", "secrets", "-A"),
+	} {
+		if err == nil || !strings.Contains(err.Error(), "may only") && !strings.Contains(err.Error(), "cannot list resource") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
