@@ -37,6 +37,7 @@ test_image
 "$cluster" up
 "$cluster" images out/images/*.tar "$work/dray-test.tar"
 "$cluster" kubectl apply -k kube/deploy/base
+"$cluster" kubectl -n dray-system delete pods --all # of images before these
 for workload in daemonset/dray-node deployment/dray-operator; do
 	"$cluster" kubectl -n dray-system rollout status "$workload" --timeout=180s
 done

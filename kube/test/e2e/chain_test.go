@@ -79,7 +79,7 @@ spec:
 }
 
 const (
-	sends    = "exec draygen ping --port dray:f1u --rate 1000pps --size 200 --check --peer-timeout 3m"
+	sends    = "exec draygen ping --port dray:f1u --rate 1000pps --size 200 --check --peer-timeout 180s"
 	receives = "exec draygen sink --port dray:f1u --reflect --check"
 	sleeps   = "exec sleep 1000000"
 )
