@@ -18,7 +18,7 @@ import (
 // intervals decide a verdict.
 const (
 	sampleEvery = 2 * time.Second
-	keepSamples = 15
+	keepSamples = 60
 )
 
 // watched is the latest state of the node's links.
