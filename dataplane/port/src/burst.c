@@ -14,6 +14,7 @@
 
 #define COPY_BATCH 32
 #define BELL_BATCH 8
+#define POLLED_NS 1000000000u /* a queue that was polled in this time keeps all packets */
 
 static void direction_used_by(struct queue *queue, struct direction *dir, uintptr_t self)
 {
@@ -76,7 +77,7 @@ unsigned bell_drain(struct generation *gen, unsigned queue, struct counters *cou
 		if (n < 0)
 			break;
 		if (n == 0) {
-			/* release: pairs with the acquires in drain_from and retire_untaken. */
+			/* release: pairs with the acquires in draining_final and retire_untaken. */
 			atomic_store_explicit(&gen->peer_gone, true, memory_order_release);
 			break;
 		}
@@ -208,6 +209,36 @@ static void end_draining(struct dray_port *port, unsigned queue, struct dray_own
 }
 
 /*
+ * Whether the peer publishes nothing more in an owner that was left: the tail that is read next is
+ * final.
+ */
+static bool draining_final(const struct dray_owner *h)
+{
+	/* acquire: pairs with the releases in bell_drain, note_death and generation_hang_up. */
+	return atomic_load_explicit(&h->generation->peer_gone, memory_order_acquire) ||
+	       clock_coarse_ns() - h->generation->left_ns > DRAIN_NS;
+}
+
+void direction_retire(struct dray_port *port, unsigned queue)
+{
+	struct direction *dir = &port->queues[queue].rx;
+	bool polled = clock_coarse_ns() - dir->polled_ns <= POLLED_NS;
+	struct dray_owner **link = &dir->draining;
+
+	while (*link) {
+		struct dray_owner *h = *link;
+		/* relaxed: a mark that is seen late only keeps the memory for longer. */
+		bool drop = !polled &&
+			    atomic_load_explicit(&h->generation->surplus, memory_order_relaxed);
+
+		if (drop || (draining_final(h) && !h->ops->ready(h)))
+			end_draining(port, queue, link);
+		else
+			link = &h->draining;
+	}
+}
+
+/*
  * Take packets of generations that this direction has left, oldest first. A sender moves from one
  * lane to the next and never back: once a newer lane has a packet (`newer`, which was read before),
  * an older one gets no more. Until then the newer ones wait: *held.
@@ -220,18 +251,16 @@ static unsigned drain_from(struct dray_port *port, unsigned queue, struct dray_o
 	unsigned got;
 	bool final;
 
-	if (!h)
+	if (!h) {
+		/* once per call of dray_rx_burst; here, so that recv_any stays short */
+		dir->polled_ns = clock_coarse_ns();
 		return 0;
+	}
 	got = drain_from(port, queue, &h->draining, pkts, n,
 			 newer || (is_shm(h) && h->ops->ready(h)), held);
 	if (got || (*held && is_shm(h)))
 		return got;
-	/*
-	 * acquire: pairs with the releases in bell_drain and note_death; the tail that is read next
-	 * is final.
-	 */
-	final = atomic_load_explicit(&h->generation->peer_gone, memory_order_acquire) ||
-		clock_coarse_ns() - h->generation->left_ns > DRAIN_NS || (is_shm(h) && newer);
+	final = draining_final(h) || (is_shm(h) && newer);
 	got = h->ops->recv(h, pkts, n);
 	if (got)
 		return got;

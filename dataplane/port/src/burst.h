@@ -15,6 +15,13 @@ void direction_leave_capture(struct direction *dir);
 /* Move to the current generation and capture. */
 void direction_update(struct dray_port *port, unsigned queue, struct direction *dir, bool sending);
 
+/*
+ * Retire the generations that the receiving side of a queue has left, if they are empty for good,
+ * or if nobody polls the queue and there are too many. For a caller that does not receive:
+ * dray_rx_burst retires them when it finds them empty.
+ */
+void direction_retire(struct dray_port *port, unsigned queue);
+
 static inline void direction_follow(struct dray_port *port, unsigned queue, struct direction *dir,
 				    bool sending)
 {

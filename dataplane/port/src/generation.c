@@ -36,7 +36,7 @@ void generation_put(struct generation *gen)
 
 void generation_hang_up(struct generation *gen)
 {
-	/* release: pairs with the acquires in drain_from and retire_untaken. */
+	/* release: pairs with the acquires in draining_final and retire_untaken. */
 	atomic_store_explicit(&gen->peer_gone, true, memory_order_release);
 	for (unsigned q = 0; q < gen->queues; q++)
 		(void)shutdown(gen->bells[q], SHUT_RDWR);

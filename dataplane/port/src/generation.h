@@ -19,6 +19,8 @@ struct generation {
 	uint32_t packet_max, message_max;
 	uint32_t packet_slots; /* packet buffers of a queue, to send from */
 	_Atomic bool peer_gone;
+	/* enough newer ones have been left since: a queue that is not polled drops its packets */
+	_Atomic bool surplus;
 	uint64_t left_ns; /* when it ceased to be current; 0 while it is */
 	int memfd;
 	int bells[DRAY_MAX_QUEUES]; /* netdev: the packet sockets */

@@ -33,6 +33,7 @@ struct direction {
 	struct capture_ring *capture; /* NULL: nobody captures */
 	bool armed;
 	uint64_t idle_ticks; /* when it began to be empty; 0: it is not */
+	uint64_t polled_ns;  /* when dray_rx_burst last looked at `draining` */
 	struct counters counters;
 };
 

@@ -72,7 +72,7 @@ void port_switch(struct dray_port *port, struct generation *to)
  */
 static void note_death(struct dray_port *port, struct generation *gen)
 {
-	/* release: pairs with the acquires in drain_from and retire_untaken. */
+	/* release: pairs with the acquires in draining_final and retire_untaken. */
 	atomic_store_explicit(&gen->peer_gone, true, memory_order_release);
 	unwatch_bells(port, gen);
 }
@@ -128,6 +128,8 @@ void port_reap(struct dray_port *port)
 		struct generation *gen = *link;
 
 		left += gen != current && gen->kind != DRAY_LINK_NONE;
+		/* relaxed: direction_retire may see it late. */
+		atomic_store_explicit(&gen->surplus, left > UNTAKEN_MAX, memory_order_relaxed);
 		for (unsigned q = 0; gen != current && q < DRAY_MAX_QUEUES; q++) {
 			retire_untaken(gen, gen->tx[q], false);
 			retire_untaken(gen, gen->rx[q], left > UNTAKEN_MAX);

@@ -42,6 +42,8 @@ static unsigned what_holds(struct dray_port *port, unsigned queue, unsigned what
 
 	direction_follow(port, queue, &q->rx, false);
 	direction_follow(port, queue, &q->tx, true);
+	if (q->rx.draining)
+		direction_retire(port, queue);
 	for (struct dray_owner *h = q->rx.draining; h; h = h->draining)
 		if (h->ops->ready(h))
 			holds |= DRAY_WAIT_RX;
