@@ -81,7 +81,7 @@ functions:
   - name: feeder
     runtime: runc
     restart: always
-    command: [%[1]s/draygen, send, --port, "dray:p0", --rate, 1kpps, --catch-up, 100ms, --peer-timeout, 120s, --duration, 10s]
+    command: [%[1]s/draygen, send, --port, "dray:p0", --rate, 1kpps, --catch-up, 100ms, --peer-timeout, 120s]
     ports: [{name: p0, face: native}]
   - {name: left, runtime: runc, command: [%[1]s/attack-victim, "-", p0], ports: [{name: p0, face: native}]}
   - {name: right, runtime: runc, command: [%[1]s/attack-victim, "-", p0], ports: [{name: p0, face: native}]}
