@@ -7,7 +7,8 @@
 # To use them: `ctr -n k8s.io images import`, `docker load`, or a tool such as skopeo that copies them to a registry.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-export GOTOOLCHAIN=local CGO_ENABLED=0 GOFLAGS=-trimpath
+# The module kube needs a newer Go than the rest; Go fetches it if it is not here.
+export GOTOOLCHAIN=auto CGO_ENABLED=0 GOFLAGS=-trimpath
 go=$(scripts/find-go.sh)
 version=$(cat VERSION)
 release=github.com/drayage/dray/internal/spec/release

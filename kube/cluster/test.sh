@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Test the cluster itself, as root: start it, use it, cut a node's power, stop it, and compare the machine with
-# what it was before. The cluster is one of its own, beside one that `make kube` may have started.
+# what it was before. A cluster that `make kube` started is not touched.
 #
 # usage: kube/cluster/test.sh
 set -euo pipefail

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package image writes container images of one layer from a folder, without a daemon or a registry. The same
-// folder gives the same bytes, whoever writes it and when.
+// folder always gives the same bytes.
 package image
 
 import (

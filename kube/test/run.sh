@@ -11,6 +11,7 @@ cluster=$PWD/kube/cluster/cluster.sh
 readonly cluster
 work=$(mktemp -d)
 keep=${DRAY_KUBE_KEEP:-}
+go=$(scripts/find-go.sh)
 "$cluster" status >/dev/null 2>&1 && keep=1
 
 finish() {
@@ -21,8 +22,7 @@ trap finish EXIT
 
 # test_image is draygen with a shell.
 test_image() {
-	local go program
-	go=$(scripts/find-go.sh)
+	local program
 	mkdir -p "$work/root"/{bin,tmp,proc,run,dev,etc}
 	cp "$(type -P busybox)" "$work/root/bin/busybox"
 	for program in $("$work/root/bin/busybox" --list); do
@@ -43,4 +43,4 @@ for workload in daemonset/dray-node deployment/dray-operator; do
 done
 "$cluster" kubectl -n dray-system wait --for=condition=Ready pods --all --timeout=180s
 cd kube
-DRAY_KUBE_CLUSTER=$cluster GOTOOLCHAIN=local CGO_ENABLED=0 go test -trimpath -count=1 -v -timeout 40m "$@" ./test/e2e
+DRAY_KUBE_CLUSTER=$cluster GOTOOLCHAIN=auto CGO_ENABLED=0 "$go" test -trimpath -count=1 -v -timeout 40m "$@" ./test/e2e

@@ -53,7 +53,7 @@ const (
 	enough = "enough"
 )
 
-// beside is the chain of such a link. feeder starts again every 10 s: README.md says why.
+// beside is the chain of such a link, and of two honest ones.
 // All honest links are shared memory: feeder sends to the victim, and two neighbours check
 // each other's packets.
 //

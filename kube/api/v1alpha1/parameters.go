@@ -35,8 +35,8 @@ func NewPortParameters(chain, function, port string, link plan.Link) PortParamet
 	}
 }
 
-// ParsePortParameters reads the parameters of a request. Whoever can create a
-// claim can write them, so nothing in them is trusted.
+// ParsePortParameters reads the parameters of a request. Anyone who can
+// create a claim can write them, so nothing in them is trusted.
 func ParsePortParameters(data []byte) (*PortParameters, error) {
 	var p PortParameters
 	if err := json.Unmarshal(data, &p); err != nil {

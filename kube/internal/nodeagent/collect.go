@@ -9,7 +9,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/drayage/dray/kube/internal/claims"
 )
@@ -55,7 +54,7 @@ func (a *Agent) collectSpecs(ctx context.Context) error {
 		}
 		var errs []error
 		for _, uid := range uids {
-			if !slices.ContainsFunc(all, func(c claims.Claim) bool { return c.UID == types.UID(uid) }) {
+			if !slices.ContainsFunc(all, func(c claims.Claim) bool { return c.UID == uid }) {
 				errs = append(errs, a.specs.remove(uid))
 			}
 		}

@@ -30,12 +30,9 @@ type links struct {
 	log   *slog.Logger
 }
 
-// linkName is a link's name at the node's broker.
-func linkName(namespace, chain, link string) string { return namespace + "/" + chain + "/" + link }
-
 // linkOf is the name at the broker of the link of a claim's port.
 func linkOf(c *claims.Claim, p *claims.Port) string {
-	return linkName(c.Namespace, p.Chain, p.Link.Name)
+	return c.Namespace + "/" + p.Chain + "/" + p.Link.Name
 }
 
 // checkLink refuses a link that this node cannot make.

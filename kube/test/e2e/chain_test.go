@@ -183,11 +183,7 @@ func (c *cluster) daemon(name, node string) string {
 	var found string
 	c.until(name+" on "+node, func() error {
 		out := c.kubectl("get", "pods", "-n", "dray-system", "-l", "app.kubernetes.io/name="+name, "--field-selector", "spec.nodeName="+node+",status.phase=Running",
-			"--sort-by=.metadata.creationTimestamp", "-o", `jsonpath={range .items[?(@.metadata.deletionTimestamp=="")]}{.metadata.name}{"\n"}{end}`)
-		if strings.TrimSpace(out) == "" {
-			out = c.kubectl("get", "pods", "-n", "dray-system", "-l", "app.kubernetes.io/name="+name, "--field-selector", "spec.nodeName="+node+",status.phase=Running",
-				"--sort-by=.metadata.creationTimestamp", "-o", `jsonpath={range .items[*]}{.metadata.name}{"\n"}{end}`)
-		}
+			"--sort-by=.metadata.creationTimestamp", "-o", `jsonpath={range .items[*]}{.metadata.name}{"\n"}{end}`)
 		names := strings.Fields(out)
 		if len(names) == 0 {
 			return fmt.Errorf("none runs")
