@@ -30,20 +30,7 @@ func (g Draygen) pathMTU(ctx context.Context, t record.Trial, from, to Endpoint,
 		}
 		return err == nil && result.sink.Received > 0, err
 	}
-	result := record.PathMTU{Wanted: p.MTU}
 	var err error
-	result.Passed, err = probe(p.MTU)
-	if err == nil && !result.Passed {
-		// A switch may begin to serve a new device only after the few packets and their
-		// sender are gone.
-		result.Passed, err = probe(p.MTU)
-	}
-	if err == nil {
-		result.Largest, err = largest(probe, result.Passed, smallest, p.MTU)
-	}
-	if err != nil {
-		return t, err
-	}
-	t.PathMTU = &result
-	return t, nil
+	t.PathMTU, err = findMTU(probe, smallest, p.MTU)
+	return t, err
 }

@@ -57,15 +57,31 @@ func (Ping) Run(ctx context.Context, from, to Endpoint, p Params) (record.Trial,
 		// ping exits with 1 if no answer came: that is a result.
 		return received > 0, ctx.Err()
 	}
-	result := record.PathMTU{Wanted: p.MTU}
-	if result.Passed, err = probe(p.MTU); err == nil {
-		result.Largest, err = largest(probe, result.Passed, smallest, p.MTU)
-	}
-	if err != nil {
+	if t.PathMTU, err = findMTU(probe, smallest, p.MTU); err != nil {
 		return t, fmt.Errorf("ping from %s to %s: %w", from.Name, to.Name, err)
 	}
-	t.PathMTU = &result
 	return t, nil
+}
+
+// findMTU tries the wanted size, and if that does not pass, finds the largest that does.
+// A busy machine can lose all packets of one probe, and a switch may begin to serve a new
+// device only after one, so a size is too large only if two probes fail.
+func findMTU(probe func(int) (bool, error), smallest, wanted int) (*record.PathMTU, error) {
+	twice := func(size int) (bool, error) {
+		if passed, err := probe(size); passed || err != nil {
+			return passed, err
+		}
+		return probe(size)
+	}
+	passed, err := twice(wanted)
+	if err != nil {
+		return nil, err
+	}
+	size, err := largest(twice, passed, smallest, wanted)
+	if err != nil {
+		return nil, err
+	}
+	return &record.PathMTU{Wanted: wanted, Passed: passed, Largest: size}, nil
 }
 
 // largest bisects between the smallest packet and the wanted one; 0 if not

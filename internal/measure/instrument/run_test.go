@@ -183,6 +183,21 @@ func TestPathMTUIsFound(t *testing.T) {
 	}
 }
 
+// TestOneLostProbeIsNotTooLarge: a busy machine may lose any first probe of a size.
+func TestOneLostProbeIsNotTooLarge(t *testing.T) {
+	for name, c := range map[string]struct{ passes, largest int }{"wide": {9000, 1500}, "narrow": {1400, 1400}, "dead": {0, 0}} {
+		lost := map[int]bool{}
+		got, err := findMTU(func(size int) (bool, error) {
+			first := !lost[size]
+			lost[size] = true
+			return !first && size <= c.passes, nil
+		}, 42, 1500)
+		if err != nil || *got != (record.PathMTU{Wanted: 1500, Passed: c.passes >= 1500, Largest: c.largest}) {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+}
+
 func inNetns(e Endpoint, argv ...string) (out []byte, err error) {
 	err = e.Place.Netns.Do(func() (err error) {
 		out, err = exec.Command(argv[0], argv[1:]...).CombinedOutput()
