@@ -54,6 +54,7 @@ build: ## build every program into bin/
 programs: ## build the programs in Go, dray and dray-guest, into bin/
 	@mkdir -p bin
 	@CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '-X $(RELEASE).version=$(VERSION) -X $(RELEASE).date=$(DATE) -X $(RELEASE).commit=$(COMMIT)' -o bin/ ./cmd/...
+	@ln -sf dray bin/kubectl-dray
 
 .PHONY: gen
 gen: ## build draygen and draygen-dpdk into bin/
@@ -104,6 +105,8 @@ install: man ## install programs, libdray, manual pages and completion below PRE
 	@meson setup $$([ ! -d out/install ] || echo --reconfigure) --prefix=$(abspath $(PREFIX)) --libdir=$(LIBDIR) -Dbuildtype=release out/install dataplane/port >/dev/null
 	@meson install -C out/install $(if $(DESTDIR),--destdir $(abspath $(DESTDIR))) | grep '^Installing'
 	@find bin -type f ! -name '*.so' -exec install -D -t $(DESTDIR)$(abspath $(PREFIX))/bin {} +
+	@ln -sf dray $(DESTDIR)$(abspath $(PREFIX))/bin/kubectl-dray
+	@install -t $(DESTDIR)$(abspath $(PREFIX))/bin cmd/dray/kubectl_complete-dray
 	@find bin -type f -name '*.so' -exec install -D -m 644 -t $(DESTDIR)$(abspath $(PREFIX))/$(LIBDIR) {} +
 	@cd out/share && find . -type f -exec install -D -m 644 {} $(DESTDIR)$(abspath $(PREFIX))/share/{} \;
 
@@ -122,8 +125,9 @@ check-deb: ## the part of test-deb that runs inside: install the packages of out
 
 .PHONY: test
 test: ## install what is missing, then lint, all tests with the race detector, a little fuzzing (as root)
-	@$(say) 'installing what is missing (scripts/setup.sh test)'
+	@$(say) 'installing what is missing (scripts/setup.sh test, scripts/setup.sh kube)'
 	@scripts/setup.sh test
+	@scripts/setup.sh kube
 	@$(MAKE) --no-print-directory build attackers
 	@FUZZ_SMOKE=$(FUZZ_SMOKE) scripts/test.sh $(PACKAGES)
 	@$(say) 'all tests passed'
@@ -238,6 +242,7 @@ kube-down: ## stop that cluster, and remove every trace of it but the cache (as 
 .PHONY: images
 images: ## write the container images of Drayage on Kubernetes to out/images, without a daemon or registry
 	@[ -x bin/draygen ] || $(MAKE) --no-print-directory gen
+	@[ -f bin/librte_net_dray.so ] || $(MAKE) --no-print-directory pmd
 	@kube/images.sh
 
 .PHONY: test-kube
@@ -246,6 +251,18 @@ test-kube: ## test Drayage on a cluster of two nodes, and the cluster itself, wh
 	@[ -x bin/dray ] || $(MAKE) --no-print-directory build
 	@kube/test/run.sh
 	@kube/cluster/test.sh
+
+.PHONY: kube-scale
+kube-scale: ## measure 50 pods with 100 links on a cluster of two nodes: times, memory, processor time (as root)
+	@scripts/setup.sh kube
+	@[ -x bin/draygen ] || $(MAKE) --no-print-directory gen
+	@kube/test/run.sh -run TestScale
+
+.PHONY: kube-rates
+kube-rates: ## measure packet rate and delay between pods next to the same programs without Kubernetes (as root)
+	@scripts/setup.sh kube
+	@[ -x bin/dray ] || $(MAKE) --no-print-directory build
+	@kube/test/run.sh -run TestRates
 
 .PHONY: fresh
 fresh: ## repeat demo and test in a new Debian 12 root file system; DEBIAN=13 for 13 (as root)

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Write the container images of Drayage on Kubernetes to out/images, without a daemon or a registry. The same
-# commit gives the same bytes. Each image holds one static program and nothing else.
+# commit gives the same bytes. Each image holds one static program and nothing else; dray-node's also holds what it
+# gives to DPDK applications.
 #
 # usage: kube/images.sh
 # To use them: `ctr -n k8s.io images import`, `docker load`, or a tool such as skopeo that copies them to a registry.
@@ -31,6 +32,15 @@ mkdir -p out/images "$work/bin"
 (cd kube/image && "$go" build -o "$work/mkimage" ./mkimage)
 (cd kube && "$go" build -buildvcs=false -o "$work/bin/" \
 	-ldflags "-s -w -X $release.version=$version -X $release.date=$(cd .. && scripts/build-date.sh) -X $release.commit=$commit" ./cmd/...)
+# dray-node gives the containers of DPDK applications a program and a driver.
+install -D -t "$work/dray-node/dpdk/bin" "$work/bin/dray-eal"
+rm "$work/bin/dray-eal"
+if [ -f bin/librte_net_dray.so ]; then
+	abi=$(readelf -d bin/librte_net_dray.so | sed -n 's/.*\[librte_ethdev\.so\.\([0-9]*\)\]/\1/p')
+	install -D -t "$work/dray-node/dpdk/lib/$abi" bin/librte_net_dray.so
+else
+	echo '  without the DPDK driver, which is not built (make pmd): nodes serve no dpdk ports' >&2
+fi
 for program in "$work"/bin/*; do
 	image "$(basename "$program")" "$program"
 done

@@ -51,6 +51,8 @@ dockerd       docker.io
 docker        docker-cli
 make          make
 oslat         rt-tests
+prometheus    prometheus
+promtool      prometheus
 qemu-system-x86_64 qemu-system-x86
 scapy         python3-scapy
 shellcheck    shellcheck

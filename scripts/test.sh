@@ -10,6 +10,10 @@
 #            the C projects, a little fuzzing, the module kube; then test/docs: the commands of the
 #            documentation
 #
+# Then, alone, for a node that is slow to answer looks like one that has died:
+#
+#   cluster  Drayage on a Kubernetes cluster of two nodes; the long tests are in make test-kube
+#
 # Each line of output begins with its lane. The log of each is out/test-LANE.txt, with
 # every test and how long it took; the output ends with the slowest.
 #
@@ -74,18 +78,26 @@ compute_lane() {
 	return "$status"
 }
 
-# kubernetes tests the module kube, which needs a newer Go than the rest. The tests on
-# a cluster are in make test-kube.
+# kubernetes tests the module kube, which needs a newer Go than the rest.
 kubernetes() (
 	cd kube
-	export GOTOOLCHAIN=auto CGO_ENABLED=0
-	"$go" mod tidy -diff && "$go" vet -trimpath ./... && go_test -trimpath ./api/... ./cmd/... ./internal/...
+	export GOTOOLCHAIN=auto
+	raced ./api/... ./cmd/... ./internal/... ./test/monitoring
 )
 
-# brief leaves out the names of tests that passed, except in the program's lane, where a
-# test can take minutes.
+# cluster_lane has a cluster of its own, which no other make test or make kube uses.
+cluster_lane() {
+	local DRAY_KUBE_STATE
+	DRAY_KUBE_STATE=/var/lib/dray-kube-test-$(pwd | cksum | cut -d' ' -f1)
+	export DRAY_KUBE_STATE
+	# down first: a run that was killed leaves its cluster.
+	kube/cluster/cluster.sh down && kube/test/run.sh -short
+}
+
+# brief leaves out the names of tests that passed. It keeps them in the lanes program and
+# cluster, because one test there can take minutes.
 brief() {
-	if [ "$1" = program ]; then
+	if [ "$1" = program ] || [ "$1" = cluster ]; then
 		cat
 	else
 		grep -v --line-buffered -E '^ *(=== RUN|--- PASS|PASS$)' || true
@@ -135,9 +147,15 @@ lane compute compute_lane
 for pid in "${lanes[@]}"; do
 	wait "$pid" || status=1
 done
+if [ -n "$(matching '/test/e2e$')" ]; then
+	lane cluster cluster_lane
+	wait "${lanes[-1]}" || status=1
+else
+	: >out/test-cluster.txt
+fi
 # Once more at the end, which is all that some people read.
-[ "$status" -eq 0 ] || grep -h -E -B 15 -A 8 '^ *--- FAIL|^FAIL|^panic:' out/test-{program,kernel,compute}.txt || true
+[ "$status" -eq 0 ] || grep -h -E -B 15 -A 8 '^ *--- FAIL|^FAIL|^panic:' out/test-{program,kernel,compute,cluster}.txt || true
 printf '\n== the 30 slowest tests, in seconds\n'
-for lane in program kernel compute; do slowest "$lane"; done | sort -rn | sed -n 1,30p
+for lane in program kernel compute cluster; do slowest "$lane"; done | sort -rn | sed -n 1,30p
 echo "tests took $((SECONDS - start)) s"
 [ "$status" -eq 0 ]

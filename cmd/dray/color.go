@@ -51,9 +51,9 @@ const (
 
 // colors are by verdict and status.
 var colors = map[string]string{
-	"met": green, "ok": green, "yes": green, "running": green, "up": green,
-	"missed": red, "failed": red, "gone": red, "no": red,
-	"not measurable": yellow, "missing": yellow, "restarting": yellow,
+	"met": green, "ok": green, "yes": green, "running": green, "up": green, "ready": green,
+	"missed": red, "failed": red, "gone": red, "no": red, "infeasible": red, "not planned": red,
+	"not measurable": yellow, "missing": yellow, "restarting": yellow, "waiting": yellow,
 	"not run": yellow, "never run here": yellow,
 }
 

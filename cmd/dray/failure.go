@@ -8,6 +8,7 @@ import (
 	"os"
 	"syscall"
 
+	"github.com/drayage/dray/internal/cluster"
 	"github.com/drayage/dray/internal/host"
 )
 
@@ -29,6 +30,7 @@ func failureOf(err error) failure {
 	f := failure{Error: err.Error(), Exit: codeOf(err)}
 	var fixable *fixableError
 	var unsupported *host.Unsupported
+	var refused *cluster.Error
 	switch {
 	case errors.As(err, &fixable):
 		f.Fix = fixable.Fix
@@ -37,6 +39,11 @@ func failureOf(err error) failure {
 		}
 	case errors.As(err, &unsupported):
 		f.Fix = unsupported.Fix
+	case errors.As(err, &refused):
+		f.Fix = refused.Fix
+		if err == error(refused) {
+			f.Error = refused.Text
+		}
 	}
 	return f
 }

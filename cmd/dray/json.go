@@ -38,6 +38,9 @@ const (
 	schemaStarter         = "dray.starter/1"
 	schemaVersion         = "dray.version/1"
 	schemaManifest        = "dray.manifest/1"
+	schemaCluster         = "dray.cluster/1"
+	schemaClusterPlan     = "dray.cluster-plan/1"
+	schemaClusterReport   = "dray.cluster-report/1"
 )
 
 // printJSON prints a command's result as a document. v must be an object.

@@ -14,13 +14,19 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/spf13/cobra"
+
 	"github.com/drayage/dray/internal/measure/runner"
 	"github.com/drayage/dray/internal/spec/layout"
 )
 
 func main() {
 	ctx, stop := interruptible()
-	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	program := run
+	if isKubectl(os.Args[0]) {
+		program = runKubectl
+	}
+	err := program(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	os.Exit(exitCode(err, os.Stderr))
 }
@@ -62,6 +68,11 @@ func signalCode(ctx context.Context) int {
 
 // run is the whole program.
 func run(ctx context.Context, args []string, out, errOut io.Writer) error {
+	return execute(ctx, newRoot, args, out, errOut)
+}
+
+// execute runs a command of the tree that newRoot makes.
+func execute(ctx context.Context, newRoot func(*app) *cobra.Command, args []string, out, errOut io.Writer) error {
 	a := &app{out: out, err: errOut, argv: args}
 	root := newRoot(a)
 	root.SetArgs(args)

@@ -38,8 +38,10 @@ func (a *app) manCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, argv []string) error {
 			root := cmd.Root()
 			root.InitDefaultCompletionCmd()
-			if err := commandPages(argv[0], root); err != nil {
-				return err
+			for _, tree := range []*cobra.Command{root, newKubectlRoot(a)} {
+				if err := commandPages(argv[0], tree); err != nil {
+					return err
+				}
 			}
 			for _, program := range argv[1:] {
 				// An internal program prints its help as an error.

@@ -19,8 +19,9 @@ func TestManualPages(t *testing.T) {
 	if err := run(context.Background(), []string{"man", dir}, io.Discard, io.Discard); err != nil {
 		t.Fatal(err)
 	}
-	for _, cmd := range newRoot(&app{out: io.Discard, err: io.Discard}).Commands() {
-		name := "dray-" + cmd.Name() + ".1"
+	dray := &app{out: io.Discard, err: io.Discard}
+	for _, cmd := range append(newRoot(dray).Commands(), newKubectlRoot(dray).Commands()...) {
+		name := strings.ReplaceAll(cmd.CommandPath(), " ", "-") + ".1"
 		text, err := os.ReadFile(filepath.Join(dir, name))
 		if !cmd.IsAvailableCommand() || cmd.Name() == "help" {
 			if err == nil {
@@ -38,8 +39,10 @@ func TestManualPages(t *testing.T) {
 			}
 		}
 	}
-	if text, err := os.ReadFile(filepath.Join(dir, "dray.1")); err != nil || !strings.Contains(string(text), "\n  3  infeasible: ") {
-		t.Errorf("dray.1 lacks the exit codes, error %v", err)
+	for _, name := range []string{"dray.1", "kubectl-dray.1"} {
+		if text, err := os.ReadFile(filepath.Join(dir, name)); err != nil || !strings.Contains(string(text), "\n  3  infeasible: ") {
+			t.Errorf("%s lacks the exit codes, error %v", name, err)
+		}
 	}
 	groff, err := exec.LookPath("groff")
 	if err != nil {

@@ -47,7 +47,7 @@ func (a *app) metricsCommand() *cobra.Command {
 // registry holds the metrics of the latest sample.
 func registry(latest func() []live.Link) *prometheus.Registry {
 	r := prometheus.NewPedanticRegistry()
-	r.MustRegister(live.Collector{Latest: latest})
+	r.MustRegister(live.NewCollector(latest))
 	return r
 }
 

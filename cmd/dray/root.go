@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -76,20 +77,8 @@ func newRoot(a *app) *cobra.Command {
 
 		SuggestionsMinimumDistance: 2,
 	}
-	root.PersistentFlags().BoolVar(&a.json, "json", false, "print the result as JSON")
-	root.PersistentFlags().BoolVarP(&a.quiet, "quiet", "q", false, "print no progress on standard error")
-	a.color = colorAuto
-	root.PersistentFlags().Var(&a.color, "color", "colour verdicts and statuses: auto, always or never")
+	a.commonFlags(root)
 	root.Flags().BoolVar(&showVersion, "version", false, "print the version, its date and the DPDK ABI")
-	root.PersistentFlags().BoolFuncP("verbose", "v", "log probes, steps and commands on standard error", func(string) error {
-		a.verbose = true
-		logTo(a.err)
-		return nil
-	})
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		a.json = a.json || slices.Contains(a.argv, "--json") // it may follow the flag that is wrong
-		return usageError("%v; see `%s --help`", err, cmd.CommandPath())
-	})
 	root.AddCommand(
 		a.doctorCommand(), a.planCommand(), forRoot(a.runCommand()), forRoot(a.upCommand()), forRoot(a.applyCommand()), forRoot(a.statusCommand()),
 		forRoot(a.verifyCommand()), forRoot(a.logsCommand()), forRoot(a.execCommand()), forRoot(a.relinkCommand()),
@@ -105,12 +94,29 @@ func newRoot(a *app) *cobra.Command {
 	return root
 }
 
+// commonFlags are the flags of all commands.
+func (a *app) commonFlags(root *cobra.Command) {
+	root.PersistentFlags().BoolVar(&a.json, "json", false, "print the result as JSON")
+	root.PersistentFlags().BoolVarP(&a.quiet, "quiet", "q", false, "print no progress on standard error")
+	a.color = colorAuto
+	root.PersistentFlags().Var(&a.color, "color", "colour verdicts and statuses: auto, always or never")
+	root.PersistentFlags().BoolFuncP("verbose", "v", "log probes, steps and commands on standard error", func(string) error {
+		a.verbose = true
+		logTo(a.err)
+		return nil
+	})
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		a.json = a.json || slices.Contains(a.argv, "--json") // it may follow the flag that is wrong
+		return usageError("%v; see `%s --help`", err, cmd.CommandPath())
+	})
+}
+
 // rootRun handles a missing or unknown command.
 func rootRun(cmd *cobra.Command, argv []string) error {
 	if len(argv) == 0 {
 		return cmd.Help()
 	}
-	hint := "`dray --help` lists the commands"
+	hint := fmt.Sprintf("`%s --help` lists the commands", cmd.CommandPath())
 	if near := cmd.SuggestionsFor(argv[0]); len(near) > 0 {
 		hint = "did you mean " + strings.Join(near, " or ") + "?"
 	}

@@ -87,23 +87,29 @@ func (a *app) drawer(interval time.Duration) func([]live.Link) error {
 	first := true
 	return func(links []live.Link) error {
 		if a.json {
-			return a.printLine(schemaSample, map[string]any{"time": time.Now(), "links": links})
+			return a.printLine(schemaSample, live.Sample{Time: time.Now(), Links: links})
 		}
 		var page bytes.Buffer
 		fmt.Fprintf(&page, "%s, every %v\n\n", time.Now().Format(time.TimeOnly), interval)
 		if err := live.Text(&page, links, a.width()); err != nil {
 			return err
 		}
-		switch {
-		case a.screen():
-			a.drawScreen(page.Bytes())
-		case first:
+		if first && !a.screen() {
 			first = false // two samples are needed for a difference
-		default:
-			fmt.Fprintf(a.out, "%s\n", page.Bytes())
+			return nil
 		}
+		return a.drawPage(page.Bytes())
+	}
+}
+
+// drawPage draws a page over the last one on a terminal, and else below it.
+func (a *app) drawPage(page []byte) error {
+	if a.screen() {
+		a.drawScreen(page)
 		return nil
 	}
+	_, err := fmt.Fprintf(a.out, "%s\n", page)
+	return err
 }
 
 // drawScreen draws a page over the last one, cut to the terminal's size.

@@ -34,7 +34,7 @@ func (a *app) versionCommand() *cobra.Command {
 func (a *app) printVersion() error {
 	info := versionInfo{Version: release.Version(), Date: release.Date()}
 	if file, err := dpdk.FindDriver(); err == nil {
-		if info.DPDKABI, err = dpdk.DriverABI(file); err == nil {
+		if info.DPDKABI, err = dpdk.ABI(file); err == nil {
 			info.Driver = file
 		}
 	}

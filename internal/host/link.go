@@ -72,6 +72,18 @@ func CreateBridge(i Iface) error {
 	return addIn(i, &netlink.Bridge{LinkAttrs: linkAttrs(i)})
 }
 
+// CreateHub makes a Linux bridge that passes every frame to all other ports, whatever its
+// addresses: it learns nothing, and keeps no list of multicast groups.
+func CreateHub(i Iface) error {
+	never, off := uint32(0), false
+	attrs := linkAttrs(i)
+	attrs.MTU = 0 // one that is set at creation changes with the ports
+	if err := addIn(i, &netlink.Bridge{LinkAttrs: attrs, AgeingTime: &never, MulticastSnooping: &off}); err != nil {
+		return err
+	}
+	return i.Netns.SetMTU(i.Name, i.MTU)
+}
+
 // CreateMacvlan makes a macvlan in bridge mode on the interface parent in parentNs;
 // the new interface appears in i.Netns.
 func CreateMacvlan(i Iface, parentNs Netns, parent string) error {
@@ -155,6 +167,16 @@ func (n Netns) SetUp(name string) error {
 // SetDown brings an interface down.
 func (n Netns) SetDown(name string) error {
 	return n.withLink(name, func(nl *netlink.Handle, l netlink.Link) error { return nl.LinkSetDown(l) })
+}
+
+// RemoveLink deletes an interface; it need not exist.
+func (n Netns) RemoveLink(name string) error {
+	err := n.withLink(name, func(nl *netlink.Handle, l netlink.Link) error { return ignoreGone(nl.LinkDel(l)) })
+	var notFound netlink.LinkNotFoundError
+	if errors.As(err, &notFound) {
+		return nil
+	}
+	return err
 }
 
 // SetMaster makes the interface a port of the bridge.

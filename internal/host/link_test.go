@@ -4,6 +4,7 @@ package host
 
 import (
 	"net/netip"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -70,6 +71,66 @@ func TestBridgeAndMacvlan(t *testing.T) {
 	}
 	if err := CreateMacvlan(m, ns, "no-such"); err == nil {
 		t.Error("no error without the parent")
+	}
+}
+
+// TestHub: it learns nothing, and its MTU does not follow its ports.
+func TestHub(t *testing.T) {
+	testenv.Root(t)
+	ns := testNetns(t)
+	must(t, CreateHub(Iface{Netns: ns, Name: "br0", MTU: 1600}))
+	state := func(name string) LinkState {
+		t.Helper()
+		s, err := ns.ReadLink(name)
+		must(t, err)
+		return s
+	}
+	near := Iface{Netns: ns, Name: "p0", MTU: 1400}
+	far := Iface{Netns: testNetns(t), Name: "f1u", MTU: 1400}
+	must(t, CreateVeth(near, far))
+	if s := state("p0"); s.Master != 0 || s.Peer == 0 {
+		t.Errorf("before it is a port: %+v", s)
+	}
+	must(t, ns.SetMaster("p0", "br0"))
+	s, err := far.Netns.ReadLink("f1u")
+	must(t, err)
+	if p := state("p0"); p.Master != state("br0").Index || p.Peer != s.Index || s.Peer != p.Index {
+		t.Errorf("the pair: %+v and %+v", p, s)
+	}
+	if got := state("br0").MTU; got != 1600 {
+		t.Errorf("the MTU became %d, by a port's", got)
+	}
+	must(t, ns.withLink("br0", func(_ *netlink.Handle, l netlink.Link) error {
+		if b := l.(*netlink.Bridge); b.AgeingTime == nil || *b.AgeingTime != 0 || b.MulticastSnooping == nil || *b.MulticastSnooping {
+			t.Errorf("it learns: %+v", b)
+		}
+		return nil
+	}))
+}
+
+func TestRefuseRoutes(t *testing.T) {
+	testenv.Root(t)
+	ns := testNetns(t)
+	must(t, CreateVeth(Iface{Netns: ns, Name: "f1u", MTU: 1500}, Iface{Netns: ns, Name: "other", MTU: 1500}))
+	read := func(name string) string {
+		var text []byte
+		must(t, ns.Do(func() (err error) {
+			text, err = os.ReadFile("/proc/sys/net/ipv6/conf/" + name + "/accept_ra")
+			return err
+		}))
+		return strings.TrimSpace(string(text))
+	}
+	if read("f1u") == "0" {
+		t.Skip("interfaces refuse router advertisements by default here")
+	}
+	must(t, ns.RefuseRoutes("f1u"))
+	if own, other := read("f1u"), read("other"); own != "0" || other == "0" {
+		t.Errorf("accept_ra is %s, and %s at another interface", own, other)
+	}
+	for _, name := range []string{"", "../all", "a/b", ".."} {
+		if err := ns.RefuseRoutes(name); err == nil {
+			t.Errorf("took the name %q", name)
+		}
 	}
 }
 

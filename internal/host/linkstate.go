@@ -29,6 +29,10 @@ type LinkState struct {
 	Up      bool // administratively
 	Carrier bool // operational: it no longer drops what is sent
 	Queues  int  // transmit queues
+	// Peer is the index of the other end of a veth pair, in its own namespace. 0: none.
+	Peer int
+	// Master is the index of the bridge that has it as a port; 0: none.
+	Master int
 	// Promiscuity counts the requests for promiscuous mode.
 	Promiscuity int
 	AltNames    []string
@@ -43,7 +47,7 @@ func (n Netns) ReadLink(name string) (LinkState, error) {
 		s = LinkState{
 			Index: a.Index, Kind: l.Type(), MAC: a.HardwareAddr, MTU: a.MTU,
 			Up: a.Flags&net.FlagUp != 0, Carrier: carries(a),
-			Queues: a.NumTxQueues, Promiscuity: a.Promisc, AltNames: a.AltNames,
+			Queues: a.NumTxQueues, Peer: a.ParentIndex, Master: a.MasterIndex, Promiscuity: a.Promisc, AltNames: a.AltNames,
 		}
 		addrs, err := nl.AddrList(l, netlink.FAMILY_ALL)
 		if err != nil {
@@ -120,6 +124,18 @@ const (
 	KindAddress step.Kind = "address" // an address on an interface that outlives the link
 	KindAltName step.Kind = "altname" // an alternative name of such an interface
 )
+
+// NoOwnIPv6 keeps the kernel from giving an interface an IPv6 address, and so from sending
+// anything by itself once it is up. It works where sysctls are read-only.
+func (n Netns) NoOwnIPv6(name string) error {
+	const none = 1 // IN6_ADDR_GEN_MODE_NONE of linux/if_link.h
+	return n.withLink(name, func(nl *netlink.Handle, l netlink.Link) error {
+		if err := nl.LinkSetIP6AddrGenMode(l, none); err != nil {
+			return fmt.Errorf("no IPv6 address on %s in %s: %w", name, n, err)
+		}
+		return nil
+	})
+}
 
 // AddressResource is an address on an interface that outlives the link.
 func AddressResource(ns Netns, link string, ip netip.Prefix) step.Resource {

@@ -168,6 +168,31 @@ func CreateNetns(path string) error {
 	return Netns{Path: path}.SetUp("lo")
 }
 
+// NewNetns makes a network namespace with its loopback up that has no name. It lives as
+// long as the file, or a socket or process in it; OfFile names it meanwhile.
+func NewNetns() (*os.File, error) {
+	var file *os.File
+	err := onOwnThread(func() error {
+		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			return fmt.Errorf("unshare network namespace: %w", err)
+		}
+		var err error
+		file, err = os.Open("/proc/thread-self/ns/net")
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := OfFile(file).SetUp("lo"); err != nil {
+		_ = file.Close()
+		return nil, err
+	}
+	return file, nil
+}
+
+// OfFile is the network namespace that this process has open as f.
+func OfFile(f *os.File) Netns { return Netns{Path: fmt.Sprintf("/proc/self/fd/%d", f.Fd())} }
+
 // PinNetns pins the network namespace at source, such as /proc/PID/ns/net, at path.
 // It leaves the namespace itself unchanged.
 func PinNetns(source, path string) error {

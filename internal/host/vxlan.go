@@ -3,6 +3,8 @@
 package host
 
 import (
+	"bytes"
+	"cmp"
 	"fmt"
 	"net"
 	"net/netip"
@@ -66,6 +68,81 @@ func (n Netns) AddForwarding(name string, mac net.HardwareAddr, to netip.Addr) e
 		}
 		return nil
 	})
+}
+
+// ReadVNI is the number of a tunnel's end.
+func (n Netns) ReadVNI(name string) (vni int, err error) {
+	err = n.withLink(name, func(_ *netlink.Handle, l netlink.Link) error {
+		v, ok := l.(*netlink.Vxlan)
+		if !ok {
+			return fmt.Errorf("%s in %s is a %s, not a tunnel", name, n, l.Type())
+		}
+		vni = v.VxlanId
+		return nil
+	})
+	return vni, err
+}
+
+// TunnelEnd is where the other end of a tunnel receives.
+type TunnelEnd struct {
+	Addr netip.Addr // of the underlay
+	VNI  int        // 1 to 2^24 − 1
+}
+
+// Forward makes an end of a tunnel send all packets to one other end: those for mac,
+// and those for unknown and group addresses.
+func (n Netns) Forward(name string, mac net.HardwareAddr, to TunnelEnd) error {
+	return n.withLink(name, func(nl *netlink.Handle, l netlink.Link) error {
+		old, err := nl.NeighList(l.Attrs().Index, unix.AF_BRIDGE)
+		if err != nil {
+			return fmt.Errorf("forwarding table of %s in %s: %w", name, n, err)
+		}
+		entry := netlink.Neigh{
+			LinkIndex: l.Attrs().Index, Family: unix.AF_BRIDGE, State: netlink.NUD_PERMANENT | netlink.NUD_NOARP,
+			Flags: netlink.NTF_SELF, IP: to.Addr.AsSlice(), HardwareAddr: mac, VNI: to.VNI,
+		}
+		if err := nl.NeighSet(&entry); err != nil {
+			return fmt.Errorf("forward %s to %s on %s in %s: %w", mac, to.Addr, name, n, err)
+		}
+		entry.HardwareAddr = make(net.HardwareAddr, 6)
+		if err := replaceFlooding(nl, l, old, &entry); err != nil {
+			return fmt.Errorf("forward broadcasts to %s on %s in %s: %w", to.Addr, name, n, err)
+		}
+		return nil
+	})
+}
+
+// replaceFlooding makes the entry the only one for unknown and group addresses. Unlike
+// entries for one address, the kernel cannot replace them in one step.
+func replaceFlooding(nl *netlink.Handle, l netlink.Link, old []netlink.Neigh, entry *netlink.Neigh) error {
+	own := 0 // the kernel does not name a VNI that is the tunnel's own
+	if v, ok := l.(*netlink.Vxlan); ok {
+		own = v.VxlanId
+	}
+	var others []*netlink.Neigh
+	there := false
+	for i := range old {
+		e := &old[i]
+		switch {
+		case !bytes.Equal(e.HardwareAddr, entry.HardwareAddr):
+		case e.IP.Equal(entry.IP) && cmp.Or(e.VNI, own) == entry.VNI:
+			there = true
+		default:
+			e.LinkIndex, e.Family, e.Flags = entry.LinkIndex, unix.AF_BRIDGE, netlink.NTF_SELF
+			others = append(others, e)
+		}
+	}
+	if !there {
+		if err := nl.NeighAppend(entry); err != nil {
+			return err
+		}
+	}
+	for _, e := range others {
+		if err := nl.NeighDel(e); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // ReadForwarding lists a tunnel end's destinations by address.

@@ -43,6 +43,24 @@ func TestBackendsOfDpdkPorts(t *testing.T) {
 	}
 }
 
+// TestTheDriverMustExist: without net_dray, a dpdk port is none of libdray's.
+func TestTheDriverMustExist(t *testing.T) {
+	inv, c := loadInventory(t, "vm2"), pair()
+	devices(inv)
+	inv.DPDK = []inventory.Item{{Name: "net_dray", Status: inventory.Missing, Reason: "it was not built", Fix: "make pmd"}}
+	c.Functions[0].Ports[0].Face, c.Functions[1].Ports[0].Face = chain.FaceNative, chain.FaceNative
+	c.Links[0].Transport = "shm"
+	mustPlan(t, c, inv)
+	c.Functions[1].Ports[0].Face = chain.FaceDPDK
+	if v := mustViolate(t, c, inv); v.Constraint != "face dpdk of b.p0" || !strings.HasSuffix(v.Reason, "missing on this host: it was not built") || v.Fix != "make pmd" {
+		t.Errorf("%+v", v)
+	}
+	c.Functions[0].Ports[0].Face, c.Links[0].Transport = chain.FaceDPDK, chain.TransportAuto
+	if p := mustPlan(t, c, inv); p.Links[0].Transport != "direct" {
+		t.Errorf("auto took %s", p.Links[0].Transport)
+	}
+}
+
 // TestPrivilegesMustBePermitted: a transport that needs privileges is taken only if the
 // chain permits it.
 func TestPrivilegesMustBePermitted(t *testing.T) {

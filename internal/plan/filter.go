@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/dpdk"
 	"github.com/drayage/dray/internal/spec/inventory"
 	"github.com/drayage/dray/internal/spec/parse"
 	"github.com/drayage/dray/internal/spec/units"
@@ -25,7 +26,7 @@ type obstacle struct {
 // transport that passes most filters is the nearest miss.
 var filters = []func(*inventory.Transport, *needs) *obstacle{
 	hostsObstacle, faceObstacle, queuesObstacle, isolationObstacle, privilegeObstacle, oneUserObstacle, hugePagesObstacle, uplinkObstacle, uplinksObstacle, netnsObstacle, endsObstacle,
-	shapeObstacle, mtuObstacle, underlayMTUObstacle, messageObstacle, forwardingObstacle, statusObstacle, vfsObstacle,
+	shapeObstacle, mtuObstacle, underlayMTUObstacle, messageObstacle, forwardingObstacle, statusObstacle, vfsObstacle, driverObstacle,
 }
 
 // firstObstacle returns the first reason why t cannot realise the link, or nil, and how
@@ -191,6 +192,25 @@ func hugePagesObstacle(t *inventory.Transport, n *needs) *obstacle {
 				reason:     "needs DPDK applications with huge pages",
 				fix:        "give the function hugepages, such as {2Mi: 256Mi}, or use another transport",
 				pos:        f.Pos,
+			}
+		}
+	}
+	return nil
+}
+
+// driverObstacle refuses a dpdk port that the driver net_dray would open if the host is
+// known to lack it.
+func driverObstacle(t *inventory.Transport, n *needs) *obstacle {
+	if n.driver == nil || n.driver.Status != inventory.Missing || !slices.Contains(t.Caps.Faces, string(chain.FaceNative)) {
+		return nil
+	}
+	for _, e := range n.ports {
+		if e.port.Face == chain.FaceDPDK && !n.inMachine(e) {
+			return &obstacle{
+				constraint: "face dpdk of " + e.end.String(),
+				reason:     "needs the driver " + dpdk.NetDray + ", which is missing on this host: " + n.driver.Reason,
+				fix:        n.driver.Fix,
+				pos:        at(e.port.FieldPos, "face", e.port.Pos),
 			}
 		}
 	}

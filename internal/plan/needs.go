@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/dpdk"
 	"github.com/drayage/dray/internal/spec/inventory"
 	"github.com/drayage/dray/internal/spec/parse"
 	"github.com/drayage/dray/internal/spec/units"
@@ -30,6 +31,7 @@ type needs struct {
 	hosts      []string                   // the simulated hosts that the ports are on
 	underlay   chain.Underlay             // between hosts
 	interfaces []inventory.Interface      // of the host
+	driver     *inventory.Item            // net_dray on the host; nil: not known
 }
 
 // portEnd is a link end that is a function's port.
@@ -39,7 +41,8 @@ type portEnd struct {
 }
 
 func (p *planner) needsOf(l *chain.Link) *needs {
-	n := &needs{link: l, load: l.Load, shape: shapeOf(l), privileged: p.chain.Policy.Privileged, functions: map[string]*chain.Function{}, interfaces: p.inv.Interfaces}
+	n := &needs{link: l, load: l.Load, shape: shapeOf(l), privileged: p.chain.Policy.Privileged, functions: map[string]*chain.Function{}, interfaces: p.inv.Interfaces,
+		driver: inventory.Find(p.inv.DPDK, dpdk.NetDray)}
 	if p.chain.Hosts != nil {
 		n.hosts, n.underlay = p.chain.Simulated(l), p.chain.Hosts.Underlay
 	}

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Test Drayage on a cluster of two nodes: start the cluster, install Drayage there, run the tests of e2e.
+# Test Drayage on a cluster of two nodes: start the cluster, test the Helm chart, install Drayage, run the tests of e2e.
 #
-# usage: kube/test/run.sh [GO-TEST-ARGUMENT...]      e.g. -run TestTwoPods
+# usage: kube/test/run.sh [GO-TEST-ARGUMENT...]      e.g. -run TestTwoPods; then the chart is not tested
 # DRAY_KUBE_KEEP=1 leaves the cluster running; then `make kube-down` stops it. A cluster that runs is used as it is,
 # and stays.
 set -euo pipefail
@@ -32,10 +32,12 @@ test_image() {
 	(cd kube/image && "$go" run ./mkimage dray.local/dray-test:1 "$work/root" "$work/dray-test.tar")
 }
 
-make --no-print-directory gen images
+make --no-print-directory gen pmd images
 test_image
+kube/testpmd-image.sh "$work/testpmd.tar"
 "$cluster" up
-"$cluster" images out/images/*.tar "$work/dray-test.tar"
+"$cluster" images out/images/*.tar "$work"/*.tar
+[ $# -gt 0 ] || kube/test/helm.sh
 "$cluster" kubectl apply -k kube/deploy/base
 "$cluster" kubectl -n dray-system delete pods --all # of images before these
 for workload in daemonset/dray-node deployment/dray-operator; do
@@ -43,4 +45,4 @@ for workload in daemonset/dray-node deployment/dray-operator; do
 done
 "$cluster" kubectl -n dray-system wait --for=condition=Ready pods --all --timeout=180s
 cd kube
-DRAY_KUBE_CLUSTER=$cluster GOTOOLCHAIN=auto CGO_ENABLED=0 "$go" test -trimpath -count=1 -v -timeout 40m "$@" ./test/e2e
+DRAY_KUBE_CLUSTER=$cluster GOTOOLCHAIN=auto CGO_ENABLED=0 "$go" test -trimpath -count=1 -v -timeout 90m "$@" ./test/e2e

@@ -49,9 +49,10 @@ var Repository = Rules{
 		{Path: "internal/measure", On: []string{"internal/node", "internal/result"}, Floors: [][]string{
 			{"search", "rundir", "microbench"}, {"instrument"}, {"runner", "live"}, {"verify"}, {"chainrun", "bench"}, {"published"},
 		}},
+		{Path: "internal/cluster", On: []string{"internal/measure"}},
 		{Path: "experiments", On: []string{"internal/spec"}},
 
-		{Path: "cmd", On: []string{"internal/measure", "experiments"}},
+		{Path: "cmd", On: []string{"internal/cluster", "experiments"}},
 		{Path: "test", On: []string{"cmd"}},
 	},
 	// Only packages imported solely by tests may ask for test requirements.

@@ -216,22 +216,34 @@ func copyRepository(t *testing.T, to string) {
 		t.Fatalf("git ls-files: %v", err)
 	}
 	for _, name := range strings.Split(strings.TrimRight(string(names), "\x00"), "\x00") {
-		content, err := os.ReadFile(filepath.Join(root, name))
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // removed but not committed
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		info, err := os.Stat(filepath.Join(root, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		target := filepath.Join(to, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(target), 0o755), os.WriteFile(target, content, info.Mode().Perm())); err != nil {
+		err := copyFile(filepath.Join(root, name), filepath.Join(to, name))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // that one is removed but not committed
 			t.Fatal(err)
 		}
 	}
+}
+
+// copyFile copies a file with its mode, or a symbolic link as such.
+func copyFile(from, to string) error {
+	info, err := os.Lstat(from)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return err
+	}
+	if info.Mode().Type() == fs.ModeSymlink {
+		target, err := os.Readlink(from)
+		if err != nil {
+			return err
+		}
+		return os.Symlink(target, to)
+	}
+	content, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, content, info.Mode().Perm())
 }
 
 func (r *reader) command(name string, args ...string) *exec.Cmd {

@@ -9,6 +9,8 @@ import (
 	"github.com/moby/profiles/seccomp"
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
+
+	"github.com/drayage/dray/internal/spec/chain"
 )
 
 // packetIgnoreOutgoing is PACKET_IGNORE_OUTGOING of linux/if_packet.h.
@@ -78,4 +80,15 @@ func (s Spec) OCISeccomp(bundle *specs.Spec) (*specs.LinuxSeccomp, error) {
 		return nil, err
 	}
 	return seccomp.LoadProfile(string(text), bundle)
+}
+
+// HugePagesSeccomp is the profile of a DPDK application with huge pages and without
+// capabilities, as JSON of the OCI runtime specification.
+func HugePagesSeccomp() ([]byte, error) {
+	s := Spec{Function: chain.Function{Ports: []chain.Port{{Face: chain.FaceDPDK}}, HugePages: []chain.HugePages{{}}}}
+	profile, err := s.OCISeccomp(&specs.Spec{Process: &specs.Process{Capabilities: &specs.LinuxCapabilities{}}})
+	if err != nil {
+		return nil, err
+	}
+	return json.MarshalIndent(profile, "", " ")
 }

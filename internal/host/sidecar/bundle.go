@@ -112,9 +112,10 @@ func (p Process) process() *specs.Process {
 }
 
 func (p Process) resources() *specs.LinuxResources {
+	threads := int64(maxThreads)
 	r := &specs.LinuxResources{
 		Devices: []specs.LinuxDeviceCgroup{{Allow: false, Access: "rwm"}},
-		Pids:    &specs.LinuxPids{Limit: maxThreads},
+		Pids:    &specs.LinuxPids{Limit: &threads},
 	}
 	if len(p.CPUs) > 0 {
 		r.CPU = &specs.LinuxCPU{Cpus: cpulist.Format(p.CPUs)}

@@ -164,7 +164,7 @@ func (l *link) offerNetdev() error {
 	var errs []error
 	for i, e := range l.ends {
 		if e.wantsSockets() {
-			fds, err := packetSockets(e.spec(), e.queuesInUse())
+			fds, err := l.broker.packetSockets(e.spec(), e.queuesInUse())
 			sockets[i], errs = fds, append(errs, err)
 		}
 	}

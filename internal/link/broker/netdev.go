@@ -21,9 +21,9 @@ const (
 	fanoutUniqueID       = 0x2000 // the kernel chooses the number of the group
 )
 
-// packetSockets opens one packet socket per queue on an end's interface, in its
-// namespace. Frames of one flow always come to the same queue.
-func packetSockets(e *End, queues int) (fds []int, err error) {
+// PacketSockets opens one packet socket per queue on an end's interface, in its
+// namespace. Frames of one flow always come to the same queue. The caller closes them.
+func PacketSockets(e *End, queues int) (fds []int, err error) {
 	defer func() {
 		if err != nil {
 			closeAll(fds)

@@ -23,7 +23,8 @@ type broker struct {
 	ledger  *ledger
 	boot    string // boot id of the host
 
-	captures atomic.Int32 // running
+	captures      atomic.Int32 // running
+	packetSockets func(e *End, queues int) ([]int, error)
 
 	mu    sync.Mutex // guards the fields below; never held while waiting for a link
 	links map[string]*link
@@ -52,7 +53,13 @@ func Serve(ctx context.Context, o Options) error {
 	if err != nil {
 		return fmt.Errorf("broker: %w", err)
 	}
-	b := &broker{journal: j, log: &logger{w: o.Log}, boot: boot, links: map[string]*link{}, sockets: map[string][]string{}, busy: map[string]chan struct{}{}}
+	b := &broker{
+		journal: j, log: &logger{w: o.Log}, boot: boot, packetSockets: o.Sockets,
+		links: map[string]*link{}, sockets: map[string][]string{}, busy: map[string]chan struct{}{},
+	}
+	if b.packetSockets == nil {
+		b.packetSockets = PacketSockets
+	}
 	b.ledger = newLedger(b.log)
 	defer b.ledger.close()
 	defer b.leave()

@@ -66,7 +66,7 @@ type End struct {
 	HoldPolicy string           `json:"hold_policy"` // HoldDrop (also ""), HoldCopy
 
 	// For KindNetdev: the interface behind the port, and the file of its
-	// network namespace; "" is the broker's own.
+	// network namespace, or what Options.Sockets takes for it; "" is the broker's own.
 	Netns     string `json:"netns,omitempty"`
 	Interface string `json:"interface,omitempty"`
 }
@@ -80,6 +80,9 @@ type Options struct {
 	Dir   string    // the broker's state: journal and control socket; created with mode 0700 if missing
 	Log   io.Writer // nil: no log
 	Ready func()    // called once the control socket and the journalled links listen; may be nil
+	// Sockets opens the packet sockets of an end of a KindNetdev link, one per queue;
+	// nil: PacketSockets. With it, a broker needs no privilege in any namespace.
+	Sockets func(e *End, queues int) ([]int, error)
 }
 
 // States of a link, named as in PROTOCOL.md.

@@ -49,9 +49,7 @@ func Serve(b *transport.Build, driver string, s transport.Spec, kind string, int
 	l := Served(s, kind, interfaces)
 	for _, e := range s.Ends {
 		if e.Dpdk() {
-			b.Report.Vdevs = append(b.Report.Vdevs, transport.Vdev{
-				Function: e.Function, Port: e.Name, Driver: dpdk.NetDray, Options: "port=" + e.Name,
-			})
+			b.Report.Vdevs = append(b.Report.Vdevs, Device(e.Function, e.Name))
 		}
 	}
 	if len(b.Report.Vdevs) > 0 {
@@ -91,6 +89,11 @@ func Serve(b *transport.Build, driver string, s transport.Spec, kind string, int
 			return ask(ctx, s.Broker, func(c *broker.Client) error { return c.Add(ctx, l) })
 		},
 	}, check)
+}
+
+// Device is how a DPDK application opens a port that the broker serves.
+func Device(function, port string) transport.Vdev {
+	return transport.Vdev{Function: function, Port: port, Driver: dpdk.NetDray, Options: "port=" + port}
 }
 
 // Served is the link in the broker's form.

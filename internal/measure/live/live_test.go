@@ -169,14 +169,14 @@ func TestLiesDoNoHarm(t *testing.T) {
 	if err := Text(&bytes.Buffer{}, links, 0); err != nil {
 		t.Error(err)
 	}
-	if _, err := metricsText(links); err != nil {
+	if _, err := metricsText(collectorOf(links)); err != nil {
 		t.Error(err)
 	}
 }
 
-func metricsText(links []Link) (string, error) {
+func metricsText(c prometheus.Collector) (string, error) {
 	r := prometheus.NewPedanticRegistry()
-	if err := r.Register(Collector{func() []Link { return links }}); err != nil {
+	if err := r.Register(c); err != nil {
 		return "", err
 	}
 	families, err := r.Gather()
@@ -193,7 +193,8 @@ func metricsText(links []Link) (string, error) {
 }
 
 func TestMetrics(t *testing.T) {
-	text, err := metricsText(watched(t, 4, requiring(3*time.Microsecond, 1e-3), func(n uint64) broker.LinkStatus { return telemetrytest.Reported(n, 2000, 0) }))
+	links := watched(t, 4, requiring(3*time.Microsecond, 1e-3), func(n uint64) broker.LinkStatus { return telemetrytest.Reported(n, 2000, 0) })
+	text, err := metricsText(collectorOf(links))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,12 +204,34 @@ func TestMetrics(t *testing.T) {
 		`dray_port_latency_seconds_bucket{chain="c",from="a.p0",link="ab",to="b.p0",le="2e-06"} 5000`,
 		`dray_port_latency_seconds_count{chain="c",from="a.p0",link="ab",to="b.p0"} 5000`,
 		`dray_link_up{chain="c",link="ab"} 1`,
+		`dray_link_requirement_verdict{chain="c",link="ab",requirement="packet_loss_ratio",verdict="met"} 0`,
+		`dray_link_requirement_verdict{chain="c",link="ab",requirement="packet_loss_ratio",verdict="missed"} 0`,
+		`dray_link_requirement_verdict{chain="c",link="ab",requirement="packet_loss_ratio",verdict="not_measurable"} 1`,
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("lacks %s\n%s", want, text)
 		}
 	}
 }
+
+func TestNamespacedMetrics(t *testing.T) {
+	links := watched(t, 1, requiring(time.Second, 0.5), func(n uint64) broker.LinkStatus { return telemetrytest.Reported(n, 2000, 0) })
+	links[0].Chain = "ran/f1"
+	text, err := metricsText(NewNamespacedCollector(func() []Link { return links }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		`dray_link_up{chain="f1",link="ab",namespace="ran"} 1`,
+		`dray_port_sent_packets_total{chain="f1",from="a.p0",link="ab",namespace="ran",to="b.p0"} 200000`,
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("lacks %s\n%s", want, text)
+		}
+	}
+}
+
+func collectorOf(links []Link) *Collector { return NewCollector(func() []Link { return links }) }
 
 func TestText(t *testing.T) {
 	var out bytes.Buffer

@@ -29,7 +29,7 @@ func Text(w io.Writer, links []Link, width int) error {
 		}
 		t.Add(fmt.Sprintf("%s/%s: %s", l.Chain, l.Status.Name, l.state()))
 		for _, f := range flows {
-			cells := append([]string{fmt.Sprintf("  %s → %s", f.From, f.To)}, figures(f)...)
+			cells := append([]string{fmt.Sprintf("  %s → %s", f.From, f.To)}, Figures(f)...)
 			t.Add(append(cells, fmt.Sprint(f.Lost), fmt.Sprint(f.Waiting))...)
 		}
 	}
@@ -39,8 +39,9 @@ func Text(w io.Writer, links []Link, width int) error {
 	return verdictText(w, links, width)
 }
 
-// figures are the rate and the latency columns.
-func figures(f telemetry.Flow) []string {
+// Figures are the packet rate, the bitrate, and the 50th, 99th and 99.9th percentile of
+// the latency, as text with units; a dash is a figure that the flow does not have.
+func Figures(f telemetry.Flow) []string {
 	packets, bits := fmt.Sprintf("%d", f.Received), "–"
 	if f.Interval > 0 {
 		packets, bits = verdict.FormatPacketRate(f.PacketRate()), verdict.FormatBitrate(f.Bitrate())

@@ -37,6 +37,12 @@ type Link struct {
 	Verdicts []verdict.Verdict `json:"verdicts"`
 }
 
+// Sample is all live links at one time.
+type Sample struct {
+	Time  time.Time `json:"time"`
+	Links []Link    `json:"links"`
+}
+
 // Watcher samples live links, and keeps the latest intervals of each.
 type Watcher struct {
 	Source Source

@@ -10,6 +10,7 @@ import (
 
 	"github.com/drayage/dray/internal/plan"
 	"github.com/drayage/dray/internal/result/report/plot"
+	"github.com/drayage/dray/internal/result/verdict"
 )
 
 // node is a box of the topology: a function, a link, or a host interface.
@@ -37,14 +38,25 @@ type topology struct {
 	edges  []edge
 }
 
-// topologyOf arranges a chain breadth first, from its first function.
+// topologyOf is the run's chain, with where each function ran.
 func (d *Data) topologyOf(hrefs map[string]string) topology {
-	b := builder{data: d, hrefs: hrefs, nodes: map[string]*node{}, links: map[string]*node{}}
+	var names []string
+	where := map[string]string{}
 	for _, f := range d.Plan.Functions {
-		b.visit(b.function(f.Name), 0)
+		names = append(names, f.Name)
+		where[f.Name] = string(f.Runtime) + " · " + cpusText(f.CPUs)
 	}
-	for i := range d.Plan.Links {
-		b.visitLink(&d.Plan.Links[i], 1) // links between host interfaces only
+	return arrange(names, d.Plan.Links, builder{where: where, verdicts: d.Verdicts, hrefs: hrefs})
+}
+
+// arrange arranges a chain breadth first, from its first function.
+func arrange(functions []string, links []plan.Link, b builder) topology {
+	b.all, b.nodes, b.links = links, map[string]*node{}, map[string]*node{}
+	for _, name := range functions {
+		b.visit(b.function(name), 0)
+	}
+	for i := range links {
+		b.visitLink(&links[i], 1) // links between host interfaces only
 	}
 	// Without functions the first layer is empty.
 	b.layers = slices.DeleteFunc(b.layers, func(layer []*node) bool { return len(layer) == 0 })
@@ -52,10 +64,12 @@ func (d *Data) topologyOf(hrefs map[string]string) topology {
 }
 
 type builder struct {
-	data  *Data
-	hrefs map[string]string
-	nodes map[string]*node // functions and uplinks, by function or uplink name
-	links map[string]*node
+	where    map[string]string // each function runs
+	verdicts []verdict.Verdict
+	hrefs    map[string]string // of links
+	all      []plan.Link
+	nodes    map[string]*node // functions and uplinks, by function or uplink name
+	links    map[string]*node
 	topology
 }
 
@@ -78,8 +92,8 @@ func (b *builder) visit(first *node, layer int) {
 	for len(queue) > 0 {
 		n := queue[0]
 		queue = queue[1:]
-		for i := range b.data.Plan.Links {
-			l := &b.data.Plan.Links[i]
+		for i := range b.all {
+			l := &b.all[i]
 			if b.links[l.Name] == nil && touches(l, n.title) {
 				queue = append(queue, b.visitLink(l, n.layer+1)...)
 			}
@@ -140,8 +154,8 @@ func portText(e plan.End) string {
 
 func (b *builder) function(name string) *node {
 	n := &node{class: "function", title: name}
-	if f := b.data.Plan.Function(name); f != nil {
-		n.lines = []string{string(f.Runtime) + " · " + cpusText(f.CPUs)}
+	if where, ok := b.where[name]; ok {
+		n.lines = []string{where}
 	}
 	return n
 }
@@ -153,7 +167,7 @@ func (b *builder) linkNode(l *plan.Link) *node {
 	}
 	return &node{
 		class: "link", title: l.Name, lines: []string{transport},
-		word: wordOf(b.data.Verdicts, l.Name), href: b.hrefs[l.Name],
+		word: wordOf(b.verdicts, l.Name), href: b.hrefs[l.Name],
 	}
 }
 

@@ -4,6 +4,7 @@ package verdict
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/drayage/dray/internal/plan"
 	"github.com/drayage/dray/internal/result/record"
@@ -66,4 +67,9 @@ func JudgeLive(l plan.Link, trials []record.Trial) []Verdict {
 		Latency: l.Requires.Latency, Percentile: l.Requires.Percentile, PDV: l.Requires.PDV, LossRatio: l.Requires.LossRatio,
 	}
 	return Judge(own, trials)
+}
+
+// Live reports whether JudgeLive judges a requirement.
+func Live(requirement string) bool {
+	return slices.Contains([]string{"latency", "packet_delay_variation", "packet_loss_ratio"}, requirement)
 }

@@ -65,6 +65,7 @@ const (
 // Function is a container or process that handles packets (a VNF or CNF).
 type Function struct {
 	Name      string            `json:"name"`
+	Of        string            `json:"of,omitempty"` // the function of which it is an instance; empty: it has no instances
 	Runtime   RuntimeName       `json:"runtime"`
 	Host      string            `json:"host,omitempty"`   // one of the chain's Hosts; empty if there are none
 	Image     string            `json:"image,omitempty"`  // docker image reference
@@ -79,6 +80,10 @@ type Function struct {
 	External  *External         `json:"external,omitempty"` // exactly for RuntimeExternal
 	VM        *VM               `json:"vm,omitempty"`       // only for RuntimeVM; nil: the defaults
 	Ports     []Port            `json:"ports"`
+
+	// Instances is how many of the function the file asks for; 0 in a parsed chain, which
+	// has a function for each.
+	Instances int `json:"-"`
 
 	Pos      parse.Position            `json:"-"`
 	FieldPos map[string]parse.Position `json:"-"` // by field name, of the fields in the file

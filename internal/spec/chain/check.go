@@ -49,6 +49,9 @@ func check(d *parse.Decoder, c *Chain) {
 	for i := range c.Functions {
 		k.checkSubnets(&c.Functions[i])
 	}
+	if !d.Failed() {
+		k.expand(c)
+	}
 }
 
 // join finds the ports of a link's ends, which no other link may have.

@@ -28,6 +28,8 @@ const (
 var functionFields = []parse.Field[Function]{
 	parse.NameField("name", "a function's name", "The name of the function in link ends, `dray logs` and `dray exec`.",
 		func(f *Function) *string { return &f.Name }).As(schema.Ref("name")).Must(),
+	parse.IntegerField("instances", "How many instances of the function there are. Instance i, counted from 0, is a function of its own, NAME-i. A link between an instance's port and a port of a function without instances is repeated, too: each instance has the link LINK-i, and at its other end the port PORT-i. None of these ports can have an ip or mac in the file. With runtime external, only netns can be given, and instance i is in NETNS-i. In Kubernetes, each pod of the function takes the ports of one instance. Default: one function, with the name as it is.",
+		1, MaxInstances, func(f *Function) *int { return &f.Instances }),
 	parse.ChoiceField("runtime", "How the function runs: `runc`, as an OCI container; `process`, as a host program in its own network namespace; `docker`, as a Docker container; `external`, already running, so that Drayage only plumbs and measures it; `vm`, in a QEMU virtual machine with Debian's kernel and the host's programs.",
 		runtimes, func(f *Function) *RuntimeName { return &f.Runtime }).Default("runc"),
 	parse.NameField("host", "a host's name", "The simulated host of the function, one of the chain's hosts; required if the chain has hosts.",

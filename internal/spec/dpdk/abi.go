@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// DriverABI is the DPDK ABI number that a driver's file was linked against: 23 for DPDK
-// 22.11, 25 for 24.11.
-func DriverABI(file string) (string, error) {
+// ABI is the DPDK ABI number that the file of a driver or a program was linked against:
+// 23 for DPDK 22.11, 25 for 24.11.
+func ABI(file string) (string, error) {
 	f, err := elf.Open(file)
 	if err != nil {
 		return "", err

@@ -38,6 +38,7 @@ type Application struct {
 	HugePages []chain.HugePages // of the function; empty: plain pages
 	CPUs      []int             // ascending; never empty
 	Pinned    bool              // each of its threads is pinned to one of CPUs
+	Lcores    int               // at least so many threads if they are not pinned
 	Nodes     int               // NUMA nodes of the host, at least 1
 	Vdevs     []Vdev            // in the order of the function's ports
 	// Inside says that the application runs as in a container. It sees the directories
@@ -228,7 +229,7 @@ func (a Application) lcores() string {
 	var list []string
 	n, first := max(2, len(a.CPUs)), 0
 	if !a.Pinned {
-		n = 2
+		n = max(2, a.Lcores)
 	}
 	if a.Uses(NetMPRingPeer) {
 		first = peerLcore

@@ -30,7 +30,7 @@ func probe(dirs []string, name, driver string) inventory.Item {
 		abi := strings.TrimPrefix(filepath.Base(folder), "pmds-")
 		files, err := filepath.Glob(filepath.Join(folder, "librte_"+driver+".so*"))
 		if err == nil && len(files) > 0 {
-			item.Status, item.Version = inventory.OK, release(abi)
+			item.Status, item.Version = inventory.OK, Release(abi)
 			return item
 		}
 	}
@@ -55,9 +55,9 @@ func installedDirs(patterns []string) []string {
 	return found
 }
 
-// release is the DPDK version of an ABI: number 23 is release 22.11 and all compatible
+// Release is the DPDK version of an ABI: number 23 is release 22.11 and all compatible
 // releases.
-func release(abi string) string {
+func Release(abi string) string {
 	major, _, _ := strings.Cut(abi, ".")
 	n, err := strconv.Atoi(major)
 	if err != nil {

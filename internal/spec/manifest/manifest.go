@@ -6,7 +6,6 @@ package manifest
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/drayage/dray/internal/spec/chain"
@@ -22,19 +21,19 @@ const APIVersion = "drayage.io/v1alpha1"
 var (
 	ChainFields    = []string{"policy", "functions", "links"}
 	PolicyFields   = []string{"on_infeasible"}
-	FunctionFields = []string{"name", "ports"}
+	FunctionFields = []string{"name", "instances", "ports"}
 )
 
-// Faces are the faces that the ports of pods can have.
-var Faces = []chain.Face{chain.FaceNative}
-
 // Limits of an object. A pod's claim has a request for each port of its function, and
-// Kubernetes permits 32 requests in a claim.
+// says which link each port is on, for each instance of the function. Kubernetes permits
+// 32 of both in a claim.
 const (
 	MaxFunctions = 32
 	MaxPorts     = 32
 	MaxLinks     = 64
 	MaxEnds      = 16
+	// MaxPlannedLinks counts the links of each instance. Their verdicts are in one object.
+	MaxPlannedLinks = 128
 )
 
 // Manifest is the object for one chain file.
@@ -45,6 +44,21 @@ type Manifest struct {
 	LeftOut []string `json:"left_out"`
 	// YAML is the manifest, with comments.
 	YAML string `json:"manifest"`
+	dpdk bool   // a function has dpdk ports
+}
+
+// Declared are the functions of a chain as its file declares them, each with its
+// instances, or alone if it has none.
+func Declared(c *chain.Chain) (all [][]*chain.Function) {
+	for i := range c.Functions {
+		f, last := &c.Functions[i], len(all)-1
+		if f.Of != "" && last >= 0 && all[last][0].Of == f.Of {
+			all[last] = append(all[last], f)
+		} else {
+			all = append(all, []*chain.Function{f})
+		}
+	}
+	return all
 }
 
 // Template is the name of the ResourceClaimTemplate that the operator makes for a
@@ -67,7 +81,10 @@ func Make(file string, data []byte) (*Manifest, error) {
 	}
 	m := &Manifest{Chain: c.Name}
 	for _, f := range c.Functions {
-		m.Functions = append(m.Functions, f.Name)
+		m.dpdk = m.dpdk || f.HasPort(chain.FaceDPDK)
+	}
+	for _, instances := range Declared(c) {
+		m.Functions = append(m.Functions, instances[0].Declared())
 	}
 	spec := m.specOf(expand(root))
 	text, err := encode(object(c.Name, spec))
@@ -111,12 +128,16 @@ func (m *Manifest) head(file string) string {
 		}
 	}
 	line("")
-	line("A pod gets the ports of a function, as sockets below /run/dray/ports, from a claim:")
+	line("A pod gets the ports of a function from a claim: interfaces, or sockets below /run/dray/ports.")
 	line("  spec:")
 	line("    resourceClaims: [{name: ports, resourceClaimTemplateName: %s}]", Template(m.Chain, m.Functions[0]))
 	line("    containers: [{name: main, resources: {claims: [{name: ports}]}}]")
 	line("The operator makes the templates: %s.", strings.Join(m.templates(), ", "))
-	line("The pods of a link must be on one node: use podAffinity.")
+	if m.dpdk {
+		line("A container with dpdk ports starts its program by dray-eal, which replaces the argument $(DRAY_EAL):")
+		line("  command: [/run/dray/bin/dray-eal, dpdk-testpmd, $(DRAY_EAL), --]")
+	}
+	line("Native and dpdk ports of a link share memory if their pods are on one node: use podAffinity.")
 	return b.String()
 }
 
@@ -135,6 +156,3 @@ func printable(file string) string {
 	}
 	return file
 }
-
-// Supported reports whether the ports of pods can have the face.
-func Supported(face chain.Face) bool { return slices.Contains(Faces, face) }

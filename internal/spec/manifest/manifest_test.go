@@ -12,7 +12,7 @@ import (
 	"github.com/drayage/dray/internal/spec/manifest"
 )
 
-// TestExamples exports every example. Those with other than native ports are refused.
+// TestExamples exports every example. Those with something that no pod has are refused.
 func TestExamples(t *testing.T) {
 	exported := 0
 	for _, pattern := range []string{"*.yaml", "*/*.yaml"} {
@@ -28,7 +28,7 @@ func TestExamples(t *testing.T) {
 			switch _, err := manifest.Make(file, data); {
 			case err == nil:
 				exported++
-			case !strings.Contains(err.Error(), "pods have only native ports"):
+			case !strings.Contains(err.Error(), "pods have no host interface") && !strings.Contains(err.Error(), "no simulated hosts"):
 				t.Errorf("%s: %v", file, err)
 			}
 		}
@@ -63,12 +63,12 @@ func TestManifest(t *testing.T) {
 # Left out, because a pod decides it:
 #   a: image, runtime, env
 #
-# A pod gets the ports of a function, as sockets below /run/dray/ports, from a claim:
+# A pod gets the ports of a function from a claim: interfaces, or sockets below /run/dray/ports.
 #   spec:
 #     resourceClaims: [{name: ports, resourceClaimTemplateName: c-a}]
 #     containers: [{name: main, resources: {claims: [{name: ports}]}}]
 # The operator makes the templates: c-a, c-b.
-# The pods of a link must be on one node: use podAffinity.
+# Native and dpdk ports of a link share memory if their pods are on one node: use podAffinity.
 apiVersion: drayage.io/v1alpha1
 kind: Chain
 metadata:
@@ -84,6 +84,19 @@ spec:
 `
 	if m.YAML != want {
 		t.Errorf("got\n%s\nwant\n%s", m.YAML, want)
+	}
+}
+
+// The instances of a function share a template.
+func TestManifestOfInstances(t *testing.T) {
+	m, err := manifest.Make("c.yaml", []byte(two("\n    instances: 3", "", "")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"templates: c-a, c-b.\n", "instances: 3\n"} {
+		if !strings.Contains(m.YAML, want) {
+			t.Errorf("no %q in\n%s", want, m.YAML)
+		}
 	}
 }
 
@@ -113,6 +126,17 @@ func TestCommentsStayComments(t *testing.T) {
 	}
 }
 
+// TestDPDK: an export says how a DPDK application of a pod finds its ports.
+func TestDPDK(t *testing.T) {
+	const hint = "#   command: [/run/dray/bin/dray-eal, "
+	for face, want := range map[string]bool{"native": false, "dpdk": true} {
+		m, err := manifest.Make("c.yaml", []byte(strings.Replace(two("", "", ""), "native", face, 1)))
+		if err != nil || strings.Contains(m.YAML, hint) != want || !strings.Contains(m.YAML, "face: "+face) {
+			t.Errorf("%s: %v\n%s", face, err, m.YAML)
+		}
+	}
+}
+
 func TestWhatPodsCannotHave(t *testing.T) {
 	var ports, ends strings.Builder
 	for i := range 33 {
@@ -121,15 +145,12 @@ func TestWhatPodsCannotHave(t *testing.T) {
 	}
 	many := head + "functions: [{name: a, ports: [" + ports.String() + "]}, {name: b, ports: [" + ports.String() + "]}]\nlinks:\n" + ends.String()
 	for name, c := range map[string]struct{ text, want string }{
-		"interface": {strings.Replace(two("", "", ""), "native", "netdev", 1),
-			"c.yaml:6:30: the port p0 has face: netdev, and pods have only native ports; write face: native"},
-		"default face": {strings.Replace(two("", "", ""), ", face: native", "", 1), "c.yaml:6:13: the port p0 has face: netdev"},
-		"uplink":       {strings.Replace(two("", "", ""), "b.p0]", "{uplink: eth0}]", 1), "the link ends at uplink:eth0"},
-		"no link":      {strings.Replace(two("", "", ""), "b.p0]", "{uplink: eth0}]", 1), "the port p0 is on no link; add a link to it"},
-		"privileged":   {two("", "", "") + "policy: {privileged: true}\n", "c.yaml: no transport that pods can have needs privileges; remove privileged"},
-		"hosts":        {strings.Replace(two("\n    host: h", "", ""), "name: b\n", "name: b\n    host: i\n", 1) + "hosts: {names: [h, i]}\n", "no simulated hosts"},
-		"many ports":   {many, "33 ports are more than the limit of 32 in Kubernetes; split the chain"},
-		"not a chain":  {"kind: Chain\n", `a chain needs the field "apiVersion"`},
+		"uplink":      {strings.Replace(two("", "", ""), "b.p0]", "{uplink: eth0}]", 1), "the link ends at uplink:eth0"},
+		"no link":     {strings.Replace(two("", "", ""), "b.p0]", "{uplink: eth0}]", 1), "the port p0 is on no link; add a link to it"},
+		"privileged":  {two("", "", "") + "policy: {privileged: true}\n", "c.yaml: no transport that pods can have needs privileges; remove privileged"},
+		"hosts":       {strings.Replace(two("\n    host: h", "", ""), "name: b\n", "name: b\n    host: i\n", 1) + "hosts: {names: [h, i]}\n", "no simulated hosts"},
+		"many ports":  {many, "33 ports are more than the limit of 32 in Kubernetes; split the chain"},
+		"not a chain": {"kind: Chain\n", `a chain needs the field "apiVersion"`},
 	} {
 		if _, err := manifest.Make("c.yaml", []byte(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v\nwant %s", name, err, c.want)

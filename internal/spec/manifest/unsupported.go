@@ -33,14 +33,16 @@ func unsupported(c *chain.Chain) parse.Errors {
 	if c.Policy.Privileged {
 		r.add(parse.Position{}, "", "remove privileged", "no transport that pods can have needs privileges")
 	}
-	r.most(parse.Position{}, "", "functions", len(c.Functions), MaxFunctions)
-	r.most(parse.Position{}, "", "links", len(c.Links), MaxLinks)
+	declared := Declared(c)
+	r.most(parse.Position{}, "", "functions", len(declared), MaxFunctions)
+	r.most(parse.Position{}, "", "links", declaredLinks(c), MaxLinks)
+	r.counts(c)
 	joined := map[chain.End]bool{}
 	for i := range c.Links {
 		r.link(&c.Links[i], joined)
 	}
-	for i := range c.Functions {
-		r.function(&c.Functions[i], joined)
+	for _, instances := range declared {
+		r.function(instances[0], joined)
 	}
 	slices.SortStableFunc(r.faults, func(a, b *parse.Error) int {
 		return cmp.Or(cmp.Compare(a.Pos.Line, b.Pos.Line), cmp.Compare(a.Pos.Column, b.Pos.Column))
@@ -61,16 +63,40 @@ func (r *refusals) link(l *chain.Link, joined map[chain.End]bool) {
 }
 
 func (r *refusals) function(f *chain.Function, joined map[chain.End]bool) {
-	in := "function " + f.Name
-	r.most(f.Pos, in, "ports", len(f.Ports), MaxPorts)
+	in := "function " + f.Declared()
 	for _, p := range f.Ports {
-		if !Supported(p.Face) {
-			r.add(cmp.Or(p.FieldPos["face"], p.Pos), in, "write face: native, and open the port with libdray",
-				"the port %s has face: %s, and pods have only native ports", p.Name, p.Face)
-		}
 		if !joined[chain.End{Function: f.Name, Port: p.Name}] {
 			r.add(p.Pos, in, "add a link to it, or remove it", "the port %s is on no link", p.Name)
 		}
+	}
+}
+
+// declaredLinks counts the links of a chain as its file declares them.
+func declaredLinks(c *chain.Chain) (n int) {
+	again := map[string]bool{} // instances but the first
+	for _, instances := range Declared(c) {
+		for _, f := range instances[1:] {
+			again[f.Name] = true
+		}
+	}
+	for _, l := range c.Links {
+		if !slices.ContainsFunc(l.Ends, func(e chain.End) bool { return again[e.Function] }) {
+			n++
+		}
+	}
+	return n
+}
+
+// counts checks limits that the schema of objects cannot: those of a chain with all its
+// instances.
+func (r *refusals) counts(c *chain.Chain) {
+	r.most(parse.Position{}, "", "links, with those of all instances,", len(c.Links), MaxPlannedLinks)
+	for _, instances := range Declared(c) {
+		f, what := instances[0], "ports"
+		if len(instances) > 1 {
+			what = "ports of all instances"
+		}
+		r.most(f.Pos, "function "+f.Declared(), what, len(f.Ports)*len(instances), MaxPorts)
 	}
 }
 

@@ -36,6 +36,9 @@ func (d *Decoder) FailAt(at Position, fix, format string, args ...any) {
 	d.errs = append(d.errs, &Error{Pos: at, Text: fmt.Sprintf(format, args...), Fix: fix})
 }
 
+// Failed reports whether there is any fault yet.
+func (d *Decoder) Failed() bool { return len(d.errs) > 0 }
+
 // Full reports whether further faults are only counted, so that callers can skip costly
 // suggestions.
 func (d *Decoder) Full() bool { return len(d.errs) >= maxErrors }

@@ -5,6 +5,9 @@ package v1alpha1
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/drayage/dray/internal/spec/manifest"
 )
 
 // Chain is a chain of functions whose pods Kubernetes places.
@@ -27,21 +30,16 @@ type ChainList struct {
 
 // Types of a chain's conditions.
 const (
-	// ConditionPlanned is False with the reason ReasonInfeasible if no node can do what
-	// the chain requires.
-	ConditionPlanned = "Planned"
-	// ConditionReady is True when every link has all its ends on a node.
-	ConditionReady = "Ready"
-	// ConditionMet is True if every requirement is met, False if one is missed, and
-	// Unknown otherwise.
-	ConditionMet = "Met"
+	ConditionPlanned = manifest.ConditionPlanned
+	ConditionReady   = manifest.ConditionReady
+	ConditionMet     = manifest.ConditionMet
 )
 
 // Reasons of conditions.
 const (
 	ReasonPlanned       = "Planned"
-	ReasonInvalid       = "Invalid"       // the spec breaks a rule that the schema cannot express
-	ReasonInfeasible    = "Infeasible"    // the message names the constraint
+	ReasonInvalid       = "Invalid" // the spec breaks a rule that the schema cannot express
+	ReasonInfeasible    = manifest.ReasonInfeasible
 	ReasonNoNode        = "NoNode"        // no node has published an inventory yet
 	ReasonMet           = "Met"           // by the one-sided 95 % bound
 	ReasonMissed        = "Missed"        // by the one-sided 95 % bound
@@ -57,10 +55,20 @@ type ChainStatus struct {
 	ObservedGeneration int64              `json:"observedGeneration,omitempty"`
 	Conditions         []metav1.Condition `json:"conditions,omitempty"`
 	Links              []LinkStatus       `json:"links,omitempty"`
+	// Instances say which claim has which instance of a function. A claim keeps its
+	// instance until it is deleted.
+	Instances []InstanceStatus `json:"instances,omitempty"`
 	// Ready counts the links that have all their ends, as "1/2".
 	Ready string `json:"ready,omitempty"`
 	// Verdict counts the requirements by verdict, as "3 met, 1 missed".
 	Verdict string `json:"verdict,omitempty"`
+}
+
+// InstanceStatus is an instance of a function that a claim has.
+type InstanceStatus struct {
+	Function string    `json:"function"` // as planned, such as "worker-0"
+	Claim    string    `json:"claim"`
+	UID      types.UID `json:"uid"` // of the claim
 }
 
 // LinkStatus is one link of a chain.
@@ -68,6 +76,8 @@ type LinkStatus struct {
 	Name      string      `json:"name"`
 	Transport string      `json:"transport,omitempty"`
 	Ends      []EndStatus `json:"ends,omitempty"`
+	// Idle says that the link is one of an instance that no pod has, so nothing waits for it.
+	Idle bool `json:"idle,omitempty"`
 	// Requirements has one condition for each requirement; its type is the name of the
 	// field in the chain file.
 	Requirements []metav1.Condition `json:"requirements,omitempty"`
@@ -79,4 +89,14 @@ type EndStatus struct {
 	Port     string `json:"port"`
 	Pod      string `json:"pod,omitempty"`
 	Node     string `json:"node,omitempty"`
+	// Tunnel is where the node receives the link; only if the link's ends are on
+	// different nodes.
+	Tunnel *Tunnel `json:"tunnel,omitempty"`
+}
+
+// Tunnel is where a node receives the packets of a link from another node (RFC 7348).
+// Each node reports it in the data of the device in its claim's status.
+type Tunnel struct {
+	Address string `json:"address"`
+	VNI     int    `json:"vni"`
 }

@@ -30,6 +30,7 @@ func (l *ChainList) DeepCopyObject() runtime.Object {
 
 func (s ChainStatus) deepCopy() ChainStatus {
 	s.Conditions = append([]metav1.Condition(nil), s.Conditions...)
+	s.Instances = append([]InstanceStatus(nil), s.Instances...)
 	s.Links = append([]LinkStatus(nil), s.Links...)
 	for i := range s.Links {
 		l := &s.Links[i]

@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/drayage/dray/internal/spec/manifest"
 )
 
 // GroupVersion is the API group and version of this package.
@@ -31,8 +33,11 @@ const (
 	LabelFunction = "drayage.io/function"
 	// LabelInventory marks the ConfigMaps in which nodes publish their inventories, as
 	// JSON under KeyInventory.
-	LabelInventory = "drayage.io/inventory"
-	KeyInventory   = "inventory.json"
+	LabelInventory = manifest.LabelInventory
+	KeyInventory   = manifest.KeyInventory
+	// KeyNetwork holds what the node's network offers, in the same ConfigMap; it is missing
+	// if dray-net does not run there.
+	KeyNetwork = manifest.KeyNetwork
 )
 
 // AddToScheme registers the types of this package.

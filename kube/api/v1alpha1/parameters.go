@@ -16,22 +16,28 @@ const KindPortParameters = "PortParameters"
 
 // PortParameters tell a node which port a request of a ResourceClaim stands
 // for. The operator writes them into a function's ResourceClaimTemplate, with
-// one request for each port.
+// one request for each port. If the function has instances, there are parameters of each
+// instance for each request. The status of the chain says which of them count.
 type PortParameters struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	Chain      string `json:"chain"`
 	Function   string `json:"function"`
-	Port       string `json:"port"`
-	// Link is the planned link of the port, with both ends.
+	// Of is the function of the chain's spec of which Function is an instance; empty if it
+	// has no instances.
+	Of   string `json:"of,omitempty"`
+	Port string `json:"port"`
+	// Link is the planned link of the port, with both ends, if both are on one node.
 	Link plan.Link `json:"link"`
+	// Across is the same link if its ends are on different nodes; nil: it cannot be.
+	Across *plan.Link `json:"across,omitempty"`
 }
 
-// NewPortParameters are the parameters of one port.
-func NewPortParameters(chain, function, port string, link plan.Link) PortParameters {
+// NewPortParameters are the parameters of one port of a function that has no instances.
+func NewPortParameters(chain, function, port string, link plan.Link, across *plan.Link) PortParameters {
 	return PortParameters{
 		APIVersion: GroupVersion.String(), Kind: KindPortParameters,
-		Chain: chain, Function: function, Port: port, Link: link,
+		Chain: chain, Function: function, Port: port, Link: link, Across: across,
 	}
 }
 
@@ -49,7 +55,15 @@ func ParsePortParameters(data []byte) (*PortParameters, error) {
 	if p.End() < 0 {
 		return nil, errors.New("the parameters name a port that is no end of their link")
 	}
+	if a := p.Across; a != nil && !slices.EqualFunc(a.Ends, p.Link.Ends, samePort) {
+		return nil, errors.New("the parameters describe two different links")
+	}
 	return &p, nil
+}
+
+// samePort reports whether two ends are the same port with the same addresses.
+func samePort(a, b plan.End) bool {
+	return a.Function == b.Function && a.Port == b.Port && a.MAC == b.MAC && a.IP == b.IP && a.MTU == b.MTU && a.Queues == b.Queues
 }
 
 // End is the index of the port in the ends of its link; -1 if it is none.

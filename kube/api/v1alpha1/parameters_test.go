@@ -9,12 +9,19 @@ import (
 	"testing"
 
 	"github.com/drayage/dray/internal/plan"
+	"github.com/drayage/dray/internal/spec/manifest"
 	"github.com/drayage/dray/kube/api/v1alpha1"
 )
 
+func TestChainsAreOfTheVersionThatManifestsName(t *testing.T) {
+	if got := v1alpha1.GroupVersion.String(); got != manifest.APIVersion {
+		t.Errorf("chains are of %s, manifests of %s", got, manifest.APIVersion)
+	}
+}
+
 func TestPortParametersComeBackAsWritten(t *testing.T) {
 	link := plan.Link{Name: "f1u", Transport: "shm", MTU: 1600, Ends: []plan.End{{Function: "cu-up", Port: "f1u"}, {Function: "du", Port: "f1u", MAC: "02:00:00:00:00:01"}}}
-	want := v1alpha1.NewPortParameters("f1", "du", "f1u", link)
+	want := v1alpha1.NewPortParameters("f1", "du", "f1u", link, nil)
 	data, err := json.Marshal(want)
 	if err != nil {
 		t.Fatal(err)

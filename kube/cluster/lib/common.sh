@@ -11,6 +11,7 @@ readonly most_nodes=9
 readonly service_net=10.96.0.0/16 # of Service addresses
 readonly api_address=10.96.0.1    # of the Service "kubernetes", and of the API server itself
 readonly control_address=10.90.0.1
+readonly underlay_mtu=9000 # between nodes, as in a data centre: tunnels need room
 
 node_address() { echo "10.90.0.$((10 + ${1#n}))"; } # NODE
 pod_net() { echo "10.244.${1#n}.0/24"; }            # NODE

@@ -63,7 +63,8 @@ containerd_config() {
 	END
 }
 
-# kubelet_config: nothing is evicted, because all nodes share one disk and one memory with the rest of this machine.
+# kubelet_config: nothing is evicted, because all nodes share one disk and one memory with the rest of this machine. A
+# container that tests kill again and again is started again after seconds, not minutes.
 kubelet_config() {
 	local name=$1
 	cat <<-END
@@ -82,6 +83,7 @@ kubelet_config() {
 		failSwapOn: false
 		makeIPTablesUtilChains: false
 		evictionHard: {memory.available: "0%", nodefs.available: "0%", imagefs.available: "0%", nodefs.inodesFree: "0%", imagefs.inodesFree: "0%"}
+		crashLoopBackOff: {maxContainerRestartPeriod: 2s}
 		imageGCHighThresholdPercent: 100
 		imageGCLowThresholdPercent: 99
 		resolvConf: ""

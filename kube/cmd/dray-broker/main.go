@@ -16,6 +16,7 @@ import (
 	"github.com/drayage/dray/internal/link/broker"
 	"github.com/drayage/dray/internal/spec/release"
 	"github.com/drayage/dray/kube/internal/layout"
+	"github.com/drayage/dray/kube/internal/nodenet"
 )
 
 func main() {
@@ -33,11 +34,20 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	err := broker.Serve(ctx, broker.Options{
-		Dir: layout.Broker(*state), Log: os.Stderr,
+		Dir: layout.Broker(*state), Log: os.Stderr, Sockets: sockets(ctx, layout.Net(*state)),
 		Ready: func() { fmt.Fprintln(os.Stderr, release.Text("dray-broker"), "serves", layout.Broker(*state)) },
 	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "dray-broker:", err)
 		os.Exit(1)
+	}
+}
+
+// sockets has dray-net open the packet sockets of a link to another node, for the broker
+// can enter no namespace.
+func sockets(ctx context.Context, dir string) func(*broker.End, int) ([]int, error) {
+	client := nodenet.Client{Dir: dir}
+	return func(e *broker.End, queues int) ([]int, error) {
+		return client.Sockets(ctx, e.Netns, e.Interface, queues)
 	}
 }

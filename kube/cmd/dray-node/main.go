@@ -16,17 +16,17 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 
-	"github.com/drayage/dray/internal/measure/live"
+	"github.com/drayage/dray/internal/spec/manifest"
 	"github.com/drayage/dray/internal/spec/release"
 	"github.com/drayage/dray/kube/api/v1alpha1"
 	"github.com/drayage/dray/kube/internal/layout"
 	"github.com/drayage/dray/kube/internal/nodeagent"
+	"github.com/drayage/dray/kube/internal/sandbox"
 )
 
 func main() {
@@ -37,14 +37,18 @@ func main() {
 	flag.StringVar(&o.CDIDir, "cdi", "/var/run/cdi", "`directory` in which the container runtime looks for CDI specifications")
 	flag.StringVar(&o.PluginDir, "plugin", "/var/lib/kubelet/plugins/"+v1alpha1.Driver, "`directory` of the driver's socket")
 	flag.StringVar(&o.Registry, "registry", "/var/lib/kubelet/plugins_registry", "`directory` in which the kubelet looks for plugins")
-	metrics := flag.String("metrics", ":9464", "`address` of /metrics and /healthz; empty: none")
+	flag.StringVar(&o.Programs, "programs", layout.Programs, "`directory` of the node for what containers with DPDK applications get; programs must run from there")
+	flag.StringVar(&o.Image, "from", "/dpdk", "`directory` of this image from which that is copied")
+	flag.StringVar(&o.Seccomp, "seccomp", "/var/lib/kubelet/seccomp", "`directory` in which the kubelet looks for seccomp profiles")
+	flag.StringVar(&o.NRI, "nri", sandbox.Socket, "`socket` at which the container runtime waits for NRI plugins")
+	metrics := flag.String("metrics", fmt.Sprintf(":%d", manifest.NodePort), "`address` of /metrics, /links and /healthz; empty: none")
 	version := flag.Bool("version", false, "print the version and exit")
 	flag.Parse()
 	if *version {
 		fmt.Println(release.Text("dray-node"))
 		return
 	}
-	o.PodUID = types.UID(os.Getenv("POD_UID"))
+	o.PodName, o.PodUID = os.Getenv("POD_NAME"), types.UID(os.Getenv("POD_UID"))
 	o.Log = slog.New(slog.NewTextHandler(os.Stderr, nil))
 	if err := run(o, *metrics); err != nil {
 		fmt.Fprintln(os.Stderr, "dray-node:", err)
@@ -66,6 +70,9 @@ func run(o nodeagent.Options, metrics string) error {
 	if o.Client, err = kubernetes.NewForConfig(c); err != nil {
 		return err
 	}
+	if o.Dynamic, err = dynamic.NewForConfig(c); err != nil {
+		return err
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	agent, err := nodeagent.New(o)
@@ -81,10 +88,9 @@ func run(o nodeagent.Options, metrics string) error {
 
 // serve serves metrics; if it cannot, the program ends.
 func serve(ctx context.Context, stop func(), address string, agent *nodeagent.Agent) {
-	registry := prometheus.NewPedanticRegistry()
-	registry.MustRegister(live.Collector{Latest: agent.Links})
 	mux := http.NewServeMux()
-	mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	mux.Handle("/metrics", agent.Metrics.Handler())
+	mux.HandleFunc("GET /links", agent.ServeLinks)
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	server := &http.Server{Addr: address, Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	context.AfterFunc(ctx, func() { _ = server.Close() })

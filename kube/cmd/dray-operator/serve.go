@@ -11,6 +11,7 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/drayage/dray/kube/internal/operator"
@@ -39,6 +40,9 @@ func serve(ctx context.Context, o options) error {
 	}
 	r := &operator.Reconciler{Client: m.GetClient(), Uncached: m.GetAPIReader(), Events: m.GetEventRecorder("dray-operator"), Namespace: o.namespace}
 	if err := r.SetUp(ctx, m); err != nil {
+		return err
+	}
+	if err := metrics.Registry.Register(operator.Metrics{Chains: m.GetClient(), Elected: m.Elected()}); err != nil {
 		return err
 	}
 	if err := errors.Join(m.AddHealthzCheck("ping", healthz.Ping), m.AddReadyzCheck("caches", synced(m))); err != nil {

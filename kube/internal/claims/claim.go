@@ -6,11 +6,14 @@
 package claims
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/kube/api/v1alpha1"
+	"github.com/drayage/dray/kube/internal/eal"
 )
 
 // Claim is a prepared claim: the ports of one pod.
@@ -19,12 +22,15 @@ type Claim struct {
 	Namespace string    `json:"namespace"`
 	Name      string    `json:"name"`
 	Pod       string    `json:"pod"`
+	PodUID    types.UID `json:"podUID,omitempty"`
 	// User is the uid that may open the ports, as the pod names it.
 	User int `json:"user"`
 	// UserNamespace says that the pod has one of its own.
 	UserNamespace bool      `json:"userNamespace,omitempty"`
 	Since         time.Time `json:"since"`
 	Ports         []Port    `json:"ports"`
+	// DPDK is for the container that has the claim's dpdk ports; nil: there are none.
+	DPDK *eal.Setting `json:"dpdk,omitempty"`
 }
 
 // Port is the port that one request of a claim stands for.
@@ -35,6 +41,11 @@ type Port struct {
 	Pool    string     `json:"pool"`
 	Device  string     `json:"device"`
 	ShareID *types.UID `json:"shareID,omitempty"`
+}
+
+// Interfaces reports whether a port of the claim is an interface of its pod.
+func (c *Claim) Interfaces() bool {
+	return slices.ContainsFunc(c.Ports, func(p Port) bool { return p.Link.Ends[p.End()].Face == chain.FaceNetdev })
 }
 
 // Key names a port in the cluster.

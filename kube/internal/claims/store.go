@@ -128,6 +128,10 @@ func (s *Store) List(ctx context.Context) (all []Claim, err error) {
 	return all, err
 }
 
+// Peek returns all claims without waiting for a change that is under way. It sees each
+// claim as it was before that or as it is after.
+func (s *Store) Peek() ([]Claim, error) { return s.list(func(string) error { return nil }) }
+
 // locked runs f while no other process or goroutine changes the store.
 func (s *Store) locked(ctx context.Context, f func() error) error {
 	lock, err := os.OpenFile(filepath.Join(s.dir, ".lock"), os.O_CREATE|os.O_RDWR, 0o600)
@@ -152,7 +156,10 @@ func (s *Store) locked(ctx context.Context, f func() error) error {
 }
 
 // read returns all claims, and removes what was never written whole.
-func (s *Store) read() ([]Claim, error) {
+func (s *Store) read() ([]Claim, error) { return s.list(os.RemoveAll) }
+
+// list returns all claims, and calls unfinished with each directory that has none.
+func (s *Store) list(unfinished func(dir string) error) ([]Claim, error) {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
 		return nil, fmt.Errorf("claims: %w", err)
@@ -164,7 +171,7 @@ func (s *Store) read() ([]Claim, error) {
 		}
 		c, err := readClaim(filepath.Join(s.dir, e.Name(), fileClaim))
 		if errors.Is(err, fs.ErrNotExist) {
-			err = os.RemoveAll(filepath.Join(s.dir, e.Name()))
+			err = unfinished(filepath.Join(s.dir, e.Name()))
 			if err == nil {
 				continue
 			}

@@ -35,7 +35,7 @@ func claim(uid, function string) claims.Claim {
 	link := plan.Link{Name: "f1u", Transport: "shm", Ends: []plan.End{{Function: "cu-up", Port: "f1u"}, {Function: "du", Port: "f1u"}}}
 	return claims.Claim{
 		UID: types.UID(uid), Namespace: "ran", Name: "c-" + uid, Pod: "pod-" + uid, User: 1000, Since: time.Unix(100, 0).UTC(),
-		Ports: []claims.Port{{PortParameters: v1alpha1.NewPortParameters("f1", function, "f1u", link), Request: "f1u", Pool: "n1", Device: "native"}},
+		Ports: []claims.Port{{PortParameters: v1alpha1.NewPortParameters("f1", function, "f1u", link, nil), Request: "f1u", Pool: "n1", Device: "native"}},
 	}
 }
 

@@ -27,8 +27,8 @@ var texts = map[string]string{
 	"spec.functions":            "The functions of the chain. The pods of a function get its ports through the ResourceClaimTemplate CHAIN-FUNCTION, which the operator makes.",
 	"spec.functions.ports":      "The ports of the function.",
 	"spec.functions.name":       "The name of the function in the ends of links and in the name of its ResourceClaimTemplate.",
-	"spec.functions.ports.name": "The name of the port, and of its socket below /run/dray/ports. The names lo, all and default are reserved.",
-	"spec.functions.ports.face": "How the pod sees the port: `native`, a socket at /run/dray/ports/NAME that libdray opens.",
+	"spec.functions.ports.name": "The name of the port, and of its socket below /run/dray/ports or of its interface. The names lo, all and default are reserved.",
+	"spec.functions.ports.face": "How the pod sees the port: `native`, a socket at /run/dray/ports/NAME that libdray opens; `dpdk`, a device of its own DPDK application, which is started by /run/dray/bin/dray-eal; `netdev`, a network interface. Default: netdev.",
 	"spec.policy.on_infeasible": "What to do with a requirement that the planner expects to be missed: `refuse` makes no claims, so pods stay pending; `warn` makes them and leaves the verdict to the measurement. A chain that cannot be built is always refused. Default: refuse.",
 	"spec.links":                "The links between ports. Each port is on exactly one link.",
 	"spec.links.ends":           "The ports that the link joins, each written \"function.port\".",
@@ -63,12 +63,6 @@ func adjust(path string, s *apiextensionsv1.JSONSchemaProps) {
 		require(s, "ports")
 	case "spec.functions.ports":
 		named(s, manifest.MaxPorts)
-		require(s, "face")
-	case "spec.functions.ports.face":
-		s.Enum = nil
-		for _, face := range manifest.Faces {
-			s.Enum = append(s.Enum, words([]string{string(face)})...)
-		}
 	case "spec.links":
 		named(s, manifest.MaxLinks)
 		if s.Type == "object" {

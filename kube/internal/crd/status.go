@@ -9,13 +9,18 @@ func status() apiextensionsv1.JSONSchemaProps {
 	conditions := list(condition())
 	conditions.XListType, conditions.XListMapKeys = ptr("map"), []string{"type"}
 	end := object("", texted("function", "port", "pod", "node"), "function", "port")
+	tunnel := object("", texted("address"), "address", "vni")
+	tunnel.Properties["vni"] = apiextensionsv1.JSONSchemaProps{Type: "integer", Format: "int32"}
+	end.Properties["tunnel"] = tunnel
 	link := object("", texted("name", "transport"), "name")
 	link.Properties["ends"] = list(end)
 	link.Properties["requirements"] = conditions
+	link.Properties["idle"] = apiextensionsv1.JSONSchemaProps{Type: "boolean"}
 	all := object("What the operator knows of the chain.", map[string]apiextensionsv1.JSONSchemaProps{
 		"observedGeneration": {Type: "integer", Format: "int64"},
 		"conditions":         conditions,
 		"links":              list(link),
+		"instances":          list(object("", texted("function", "claim", "uid"), "function", "claim", "uid")),
 		"ready":              {Type: "string"},
 		"verdict":            {Type: "string"},
 	})

@@ -8,8 +8,15 @@ import "path/filepath"
 // State is the default directory of a node's state.
 const State = "/run/dray/k8s"
 
+// Programs is the default directory of what nodes give to the containers of DPDK
+// applications. It is not below /run, from which some systems execute nothing.
+const Programs = "/var/lib/dray"
+
 // Broker is the directory of the node's broker.
 func Broker(state string) string { return filepath.Join(state, "broker") }
+
+// Net is the directory of the node's network, dray-net.
+func Net(state string) string { return filepath.Join(state, "net") }
 
 // Claims is the directory of prepared claims.
 func Claims(state string) string { return filepath.Join(state, "claims") }

@@ -9,32 +9,44 @@ package nodeagent
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/dynamic-resource-allocation/kubeletplugin"
 
 	"github.com/drayage/dray/kube/api/v1alpha1"
 	"github.com/drayage/dray/kube/internal/claims"
 	"github.com/drayage/dray/kube/internal/layout"
+	"github.com/drayage/dray/kube/internal/nodemetrics"
+	"github.com/drayage/dray/kube/internal/nodenet"
+	"github.com/drayage/dray/kube/internal/sandbox"
 )
 
 // Options of an agent.
 type Options struct {
 	Node      string // name of this node
 	Namespace string // where the node publishes its inventory
+	PodName   string // of this daemon's own pod; if empty, there are no events about it
 	PodUID    types.UID
 	StateDir  string // of claims and of the broker, on the node's own file system
 	CDIDir    string // of CDI specifications
 	PluginDir string // of the driver's socket
 	Registry  string // where the kubelet looks for plugins
+	Programs  string // for the containers of DPDK applications, on the node's own file system
+	Image     string // where this program's image has them
+	Seccomp   string // where the kubelet looks for seccomp profiles
+	NRI       string // socket at which the container runtime waits for plugins
 	Client    kubernetes.Interface
+	Dynamic   dynamic.Interface // for chains
 	Log       *slog.Logger
 }
 
@@ -44,13 +56,22 @@ type Agent struct {
 	store *claims.Store
 	specs specs
 	links links
+	warn  *warner
 	now   func() time.Time
 	live  watched
-	fatal chan error
+	pods  *sandbox.Watcher
+	// published is the inventory; nil: none yet.
+	published *published
+	// registered is whether the kubelet knows the driver; Run sets it.
+	registered atomic.Pointer[func() bool]
+	// Metrics are about the links of this node and the daemon's own work.
+	Metrics *nodemetrics.Metrics
+	fatal   chan error
 	// told remembers what was last written to each claim.
 	told struct {
 		sync.Mutex
-		claims map[types.UID]report
+		claims  map[types.UID]report
+		refused time.Time // when the role last lacked missingVerb
 	}
 }
 
@@ -60,25 +81,38 @@ func New(o Options) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
+	pods := sandbox.New(o.NRI, o.Log)
 	a := &Agent{
-		o: o, store: store, specs: specs{o.CDIDir}, now: time.Now, fatal: make(chan error, 1),
-		links: links{dir: layout.Broker(o.StateDir), ports: store.Ports, log: o.Log},
+		o: o, pods: pods, store: store, specs: specs{o.CDIDir, dpdkFiles{o.Image, o.Programs}}, now: time.Now, fatal: make(chan error, 1),
+		links: links{
+			dir: layout.Broker(o.StateDir), net: nodenet.Client{Dir: layout.Net(o.StateDir)},
+			ports: store.Ports, peers: &peers{node: o.Node}, netns: pods.Netns, log: o.Log,
+		},
 	}
+	a.warn = newWarner(&a.o)
 	a.told.claims = map[types.UID]report{}
 	a.live = watch(a)
+	a.Metrics = nodemetrics.New(nodemetrics.Sources{Links: a.Links, Registered: a.isRegistered, Capacity: maxPorts})
 	return a, nil
 }
 
 // Intervals of the work that no call of the kubelet starts.
 const (
 	applyEvery   = 10 * time.Second // links again as claims want them, for example at a new broker
+	networkEvery = 2 * time.Second  // what dray-net offers; pods made before the operator knows it stay on one node
 	collectEvery = time.Minute      // claims whose pod has gone
+	publishEvery = time.Minute      // the node's device, if it is missing
 )
 
 // Run registers the driver with the kubelet and serves it until ctx ends.
 func (a *Agent) Run(ctx context.Context) error {
 	if err := os.MkdirAll(a.o.PluginDir, 0o750); err != nil {
 		return fmt.Errorf("directory of the driver's socket: %w", err)
+	}
+	// Only pods that name the profile need it, and the kubelet tells them.
+	a.logged("seccomp profile for huge pages", writeProfile(a.o.Seccomp))
+	if err := a.warn.start(ctx); err != nil {
+		return err
 	}
 	if err := a.publishInventory(ctx); err != nil {
 		return err
@@ -91,11 +125,22 @@ func (a *Agent) Run(ctx context.Context) error {
 		return err
 	}
 	defer helper.Stop()
-	if err := helper.PublishResources(ctx, resources(a.o.Node)); err != nil {
+	registered := func() bool {
+		status := helper.RegistrationStatus()
+		return status != nil && status.PluginRegistered
+	}
+	a.registered.Store(&registered)
+	publish := func(ctx context.Context) error { return helper.PublishResources(ctx, resources(a.o.Node)) }
+	if err := publish(ctx); err != nil {
 		return err
 	}
-	go a.wakeWaitingPods(ctx, helper.RegistrationStatus)
+	// A kubelet that starts deletes the node's slices. The helper does not always notice.
+	go every(ctx, publishEvery, func(ctx context.Context) { a.logged("resources", publish(ctx)) })
+	go a.pods.Run(ctx, starting{a})
+	go a.follow(ctx)
+	go a.wakeWaitingPods(ctx)
 	go every(ctx, applyEvery, a.reconcile)
+	go every(ctx, networkEvery, func(ctx context.Context) { a.logged("inventory", a.publishInventory(ctx)) })
 	go every(ctx, collectEvery, func(ctx context.Context) { a.logged("collect", a.Collect(ctx)) })
 	go every(ctx, sampleEvery, a.reportVerdicts)
 	select {
@@ -104,6 +149,12 @@ func (a *Agent) Run(ctx context.Context) error {
 	case err := <-a.fatal:
 		return err
 	}
+}
+
+// isRegistered reports whether the kubelet has registered the driver.
+func (a *Agent) isRegistered() bool {
+	registered := a.registered.Load()
+	return registered != nil && (*registered)()
 }
 
 func (a *Agent) pluginOptions() []kubeletplugin.Option {
@@ -133,7 +184,8 @@ func (a *Agent) HandleError(_ context.Context, err error, text string) {
 	}
 }
 
-// reconcile gives a broker that has lost its links all of them again.
+// reconcile gives a broker that has lost its links all of them again, and moves links
+// whose other end has moved.
 func (a *Agent) reconcile(ctx context.Context) {
 	found, err := a.apply(ctx)
 	a.logged("links", err)
@@ -142,13 +194,62 @@ func (a *Agent) reconcile(ctx context.Context) {
 	}
 }
 
-// apply makes the broker serve what the claims of this node want.
-func (a *Agent) apply(ctx context.Context) (found faults, err error) {
-	err = a.store.Use(ctx, func(all []claims.Claim) (err error) {
-		found, err = a.links.apply(ctx, all)
+// apply makes the broker serve what the claims of this node want, and reports where this
+// node receives links from others.
+func (a *Agent) apply(ctx context.Context) (faults, error) {
+	var out applied
+	var all []claims.Claim
+	err := a.store.Use(ctx, func(now []claims.Claim) (err error) {
+		all = now
+		out, err = a.links.apply(ctx, now)
 		return err
 	})
-	return found, err
+	if err == nil {
+		a.live.tunnels.Store(&out.tunnels)
+		for i := range all {
+			a.logged("interfaces", a.admit(&all[i], out.faults[all[i].UID]))
+			a.report(ctx, &all[i])
+		}
+	}
+	return out.faults, err
+}
+
+// follow reconciles after each change of a chain's status until ctx ends. Many changes at
+// once are one.
+func (a *Agent) follow(ctx context.Context) {
+	changed := make(chan struct{}, 1)
+	err := a.links.peers.watch(ctx, a.o.Dynamic, func() {
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
+	})
+	a.logged("watch chains", err)
+	var before string
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		}
+		now, err := a.halves(ctx)
+		a.logged("links", err)
+		if err == nil && now != before {
+			a.reconcile(ctx)
+			before = now
+		}
+	}
+}
+
+// halves is a text that changes if the halves that claims want change.
+func (a *Agent) halves(ctx context.Context) (string, error) {
+	all, err := a.store.List(ctx)
+	if err != nil {
+		return "", err
+	}
+	wishes, _ := a.links.wanted(all)
+	text, err := json.Marshal(halvesOf(wishes))
+	return string(text), err
 }
 
 func (a *Agent) logged(what string, err error) {

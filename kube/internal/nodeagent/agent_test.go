@@ -11,7 +11,9 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -37,6 +39,7 @@ type fixture struct {
 	agent  *Agent
 	client *fake.Clientset
 	broker *broker.Client
+	stop   func() // ends the broker that runs
 }
 
 func newFixture(t *testing.T, stopped ...bool) *fixture {
@@ -66,10 +69,11 @@ func (f *fixture) serve() {
 		done <- broker.Serve(ctx, broker.Options{Dir: f.agent.links.dir, Ready: func() { close(ready) }})
 	}()
 	<-ready
-	f.t.Cleanup(func() {
+	f.stop = sync.OnceFunc(func() {
 		cancel()
 		must(f.t, <-done)
 	})
+	f.t.Cleanup(f.stop)
 	var err error
 	f.broker, err = broker.Dial(f.agent.links.dir)
 	must(f.t, err)
@@ -105,7 +109,7 @@ func (f *fixture) claim(function string, change ...func(*corev1.Pod, *v1alpha1.P
 			Containers:      []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Claims: []corev1.ResourceClaim{{Name: "ports"}}}}},
 		},
 	}
-	parameters := v1alpha1.NewPortParameters("f1", function, "f1u", f1u())
+	parameters := v1alpha1.NewPortParameters("f1", function, "f1u", f1u(), nil)
 	for _, c := range change {
 		c(pod, &parameters)
 	}
@@ -233,8 +237,8 @@ func TestClaimsThatCannotBePrepared(t *testing.T) {
 		"two users":   {func(p *corev1.Pod, _ *v1alpha1.PortParameters) { addContainer(p, other) }, "a port belongs to one user"},
 		"other node":  {func(p *corev1.Pod, _ *v1alpha1.PortParameters) { p.Spec.NodeName = "n2" }, "no pod of this node"},
 		"other pod":   {func(p *corev1.Pod, _ *v1alpha1.PortParameters) { p.UID = "later" }, "no pod of this node"},
-		"transport":   {func(_ *corev1.Pod, p *v1alpha1.PortParameters) { p.Link.Transport = "vxlan" }, "nodes make only links of shared memory"},
-		"three ends":  {func(_ *corev1.Pod, p *v1alpha1.PortParameters) { p.Link.Ends = append(p.Link.Ends, plan.End{}) }, "nodes make only links of shared memory"},
+		"transport":   {func(_ *corev1.Pod, p *v1alpha1.PortParameters) { p.Link.Transport = "vxlan" }, "nodes make only links of shm or bridge"},
+		"three ends":  {func(_ *corev1.Pod, p *v1alpha1.PortParameters) { p.Link.Ends = append(p.Link.Ends, plan.End{}) }, "nodes make only links of shm or bridge"},
 		"foreign end": {func(_ *corev1.Pod, p *v1alpha1.PortParameters) { p.Function = "ru" }, "no end of their link"},
 		"no MAC":      {func(_ *corev1.Pod, p *v1alpha1.PortParameters) { p.Link.Ends[0].MAC = "" }, "does not have 6 bytes"},
 		"escape":      {func(_ *corev1.Pod, p *v1alpha1.PortParameters) { p.Port, p.Link.Ends[1].Port = "../../x", "../../x" }, "a name has 1 to 15"},
@@ -354,44 +358,57 @@ func (f *fixture) update(c *resourcev1.ResourceClaim) {
 }
 
 // A driver that registers wakes the pods that wait, and later those that have
-// waited for a while; no other.
+// waited for a while; no other. A pod without a sandbox waits although its claim
+// is prepared: the kubelet may not have got the answer.
 func TestWaitingPodsAreWoken(t *testing.T) {
 	f := newFixture(t)
-	running, waiting, ended := f.claim("du"), f.claim("cu-up"), f.claim("old")
-	must(t, f.prepare(running))
-	api := f.client.CoreV1().Pods("ran")
-	ctx := context.Background()
-	p, err := api.Get(ctx, "old", metav1.GetOptions{})
-	must(t, err)
-	p.Status.Phase = corev1.PodSucceeded
-	_, err = api.UpdateStatus(ctx, p, metav1.UpdateOptions{})
-	must(t, err)
+	unheard, running := f.claim("cu-up"), f.claim("du", func(p *corev1.Pod, _ *v1alpha1.PortParameters) {
+		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReadyToStartContainers, Status: corev1.ConditionTrue}}
+	})
+	must(t, errors.Join(f.prepare(unheard), f.prepare(running)))
+	ended := f.claim("old", func(p *corev1.Pod, _ *v1alpha1.PortParameters) { p.Status.Phase = corev1.PodSucceeded })
+	other := f.claim("gpu")
+	other.Status.Allocation.Devices.Results[0].Driver = "gpu.example.com"
+	f.update(other)
 	pods := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
-	for _, c := range []*resourcev1.ResourceClaim{running, waiting, ended} {
+	ctx, api := context.Background(), f.client.CoreV1().Pods("ran")
+	for _, c := range []*resourcev1.ResourceClaim{unheard, running, ended, other, f.claim("new")} {
 		p, err := api.Get(ctx, c.Status.ReservedFor[0].Name, metav1.GetOptions{})
 		must(t, err)
 		must(t, pods.Add(p))
 	}
 	at := time.Unix(1000, 0)
 	f.agent.now = func() time.Time { return at }
-	w := &waker{agent: f.agent, pods: listers.NewPodLister(pods), seen: map[types.UID]time.Time{}}
-	woken := func(name string) string {
-		p, err := api.Get(ctx, name, metav1.GetOptions{})
-		must(t, err)
-		return p.Annotations[annotationWoken]
+	w := &waker{agent: f.agent, pods: listers.NewPodLister(pods), seen: map[types.UID]waiting{}}
+	last := map[string]string{}
+	woken := func() (names []string) {
+		for _, name := range []string{"cu-up", "du", "gpu", "new", "old"} {
+			p, err := api.Get(ctx, name, metav1.GetOptions{})
+			must(t, err)
+			if now := p.Annotations[annotationWoken]; now != last[name] {
+				names, last[name] = append(names, name), now
+			}
+		}
+		return names
 	}
-	w.wake(ctx, 0)
-	first := woken("cu-up")
-	if first == "" || woken("du") != "" || woken("old") != "" {
-		t.Errorf("woken: cu-up %q, du %q, old %q", first, woken("du"), woken("old"))
-	}
-	at = at.Add(wakeAgain - time.Second)
-	if w.wake(ctx, wakeAgain); woken("cu-up") != first {
-		t.Error("woken again at once")
-	}
-	at = at.Add(time.Second)
-	if w.wake(ctx, wakeAgain); woken("cu-up") == first {
-		t.Error("not woken again")
+	for i, step := range []struct {
+		later, patience time.Duration
+		want            []string
+	}{
+		{0, 0, []string{"cu-up", "new"}},
+		{wakeAgain - time.Second, wakeAgain, nil},
+		{time.Second, wakeAgain, []string{"cu-up", "new"}},
+		{wakeAgain, wakeAgain, nil},
+		{wakeAgain, wakeAgain, []string{"cu-up", "new"}},
+		{4*wakeAgain - time.Second, wakeAgain, nil},
+		{time.Second, wakeAgain, []string{"cu-up", "new"}},
+		{4 * wakeAgain, wakeAgain, []string{"cu-up", "new"}},
+	} {
+		at = at.Add(step.later)
+		w.wake(ctx, step.patience)
+		if got := woken(); !slices.Equal(got, step.want) {
+			t.Errorf("step %d woke %v, want %v", i, got, step.want)
+		}
 	}
 }
 

@@ -25,7 +25,10 @@ const cdiKind = "ports.drayage.io/claim"
 const portsInside = "/run/dray/ports"
 
 // specs is the directory of CDI specifications that the container runtime reads.
-type specs struct{ dir string }
+type specs struct {
+	dir  string
+	dpdk dpdkFiles
+}
 
 func (s specs) file(uid types.UID) string {
 	return filepath.Join(s.dir, specPrefix+string(uid)+specSuffix)
@@ -39,7 +42,8 @@ const (
 // deviceID is the name of the CDI device of a claim.
 func deviceID(uid types.UID) string { return cdiKind + "=" + string(uid) }
 
-// write tells the container runtime to mount the directory of a claim's ports.
+// write tells the container runtime to mount the directory of a claim's ports,
+// and what a DPDK application needs.
 func (s specs) write(c *claims.Claim, ports string) error {
 	options := []string{"bind", "ro", "nosuid", "nodev", "noexec"}
 	if c.UserNamespace {
@@ -47,12 +51,15 @@ func (s specs) write(c *claims.Claim, ports string) error {
 		// namespace, runc refuses the option.
 		options = append(options, "idmap")
 	}
-	spec := cdi.Spec{Version: "0.6.0", Kind: cdiKind, Devices: []cdi.Device{{
-		Name: string(c.UID),
-		ContainerEdits: cdi.ContainerEdits{
-			Mounts: []*cdi.Mount{{HostPath: ports, ContainerPath: portsInside, Options: options}},
-		},
-	}}}
+	edits := cdi.ContainerEdits{Mounts: []*cdi.Mount{{HostPath: ports, ContainerPath: portsInside, Options: options}}}
+	if c.DPDK != nil {
+		env, err := c.DPDK.Env()
+		if err != nil {
+			return err
+		}
+		edits.Env, edits.Mounts = []string{env}, append(edits.Mounts, s.dpdk.mounts()...)
+	}
+	spec := cdi.Spec{Version: "0.6.0", Kind: cdiKind, Devices: []cdi.Device{{Name: string(c.UID), ContainerEdits: edits}}}
 	data, err := json.MarshalIndent(spec, "", " ")
 	if err != nil {
 		return err

@@ -15,18 +15,27 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/link/bridge"
 	"github.com/drayage/dray/internal/link/broker"
 	"github.com/drayage/dray/internal/link/native"
 	"github.com/drayage/dray/internal/link/shm"
 	"github.com/drayage/dray/internal/link/transport"
+	"github.com/drayage/dray/internal/link/vxlan"
 	"github.com/drayage/dray/internal/plan"
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/kube/api/v1alpha1"
 	"github.com/drayage/dray/kube/internal/claims"
+	"github.com/drayage/dray/kube/internal/nodenet"
 )
 
 // links keeps the broker's links as the claims of this node want them.
 type links struct {
 	dir   string // of the broker
+	net   nodenet.Client
 	ports func(types.UID) string
+	peers *peers
+	netns func(pod types.UID) string // the network namespace of a pod; "": not known
 	log   *slog.Logger
 }
 
@@ -37,46 +46,167 @@ func linkOf(c *claims.Claim, p *claims.Port) string {
 
 // checkLink refuses a link that this node cannot make.
 func checkLink(l *plan.Link) error {
-	if l.Transport != shm.Name || len(l.Ends) != 2 {
-		return fmt.Errorf("link %s has transport %q and %d ends: nodes make only links of shared memory between two native ports so far",
-			l.Name, l.Transport, len(l.Ends))
+	backend, known := map[string]plan.Backend{shm.Name: plan.BackendShm, bridge.Name: plan.BackendNetdev}[l.Transport]
+	if !known || len(l.Ends) != 2 {
+		return fmt.Errorf("link %s has transport %q and %d ends: nodes make only links of %s or %s between two ports so far",
+			l.Name, l.Transport, len(l.Ends), shm.Name, bridge.Name)
 	}
 	for _, e := range l.Ends {
-		if e.Backend != plan.BackendShm {
-			return fmt.Errorf("link %s: port %s is not native", l.Name, e)
+		if e.Face == chain.FaceNetdev && bridged(l) {
+			continue
+		}
+		if e.Backend != backend {
+			return fmt.Errorf("link %s: libdray does not open port %s", l.Name, e)
 		}
 	}
 	return nil
 }
 
+// bridged reports whether the ports of a link are interfaces, or packet sockets on
+// interfaces: then dray-net makes them, wherever the link's ends are.
+func bridged(l *plan.Link) bool { return l.Transport == bridge.Name }
+
+// checkAcross refuses a link between nodes that this node cannot make.
+func checkAcross(l *plan.Link) error {
+	if l == nil {
+		return nil
+	}
+	if l.Transport != vxlan.Name {
+		return fmt.Errorf("link %s between nodes has transport %q: nodes make only %s", l.Name, l.Transport, vxlan.Name)
+	}
+	return nil
+}
+
+// wish is a link as the claims of this node ask for it.
+type wish struct {
+	spec transport.Spec // without sockets of ports that are not on this node
+	// half is this node's half; nil: it takes none. A link that is not bridged has one if its
+	// other end is on another node.
+	half *nodenet.Half
+	// unknown: nobody says where the other end is, or dray-net is away, so a link that is
+	// up stays as it is.
+	unknown bool
+}
+
 // wanted are the links that the claims ask for, by name. A port whose claim is
 // not on this node has no socket. Claims of different plans of one link cannot
 // be joined: the oldest decides, and the others are refused, by UID.
-func (l *links) wanted(all []claims.Claim) (map[string]broker.Link, faults) {
+func (l *links) wanted(all []claims.Claim) (map[string]*wish, faults) {
 	first := map[string]*claims.Port{}
-	specs := map[string]transport.Spec{}
+	wishes := map[string]*wish{}
 	refused := faults{}
 	for i := range all {
 		c := &all[i]
 		for j := range c.Ports {
 			p := &c.Ports[j]
 			name := linkOf(c, p)
-			if first[name] == nil {
-				first[name], specs[name] = p, specOf(name, &p.Link)
+			w := wishes[name]
+			if w == nil {
+				w = &wish{spec: specOf(name, &p.Link)}
+				first[name], wishes[name] = p, w
+				w.half, w.unknown = l.halfOf(name, c, p)
+			} else {
+				w.bothHere()
 			}
 			if !reflect.DeepEqual(first[name].Link, p.Link) {
 				refused.add(c.UID, fmt.Errorf("link %s was planned anew after its other pod started: delete that pod, too", p.Link.Name))
 				continue
 			}
-			end := &specs[name].Ends[p.End()]
+			end := &w.spec.Ends[p.End()]
 			end.Socket, end.User = filepath.Join(l.ports(c.UID), p.Port), c.User
+			if bridged(&p.Link) {
+				w.half.Ports = append(w.half.Ports, l.portOf(c, p))
+			}
 		}
 	}
-	served := map[string]broker.Link{}
-	for name, spec := range specs {
-		served[name] = native.Served(spec, broker.KindShm, nil)
+	return wishes, refused
+}
+
+// halfOf is the half of a port's link if the other end is on another node.
+func (l *links) halfOf(name string, c *claims.Claim, p *claims.Port) (half *nodenet.Half, unknown bool) {
+	if bridged(&p.Link) {
+		half = &nodenet.Half{Name: name, MTU: p.Link.MTU, Tunnel: nodenet.TunnelNone}
 	}
-	return served, refused
+	if p.Across == nil {
+		return half, false
+	}
+	peer, known := l.peers.of(c, p)
+	if peer == nil {
+		if half != nil && !known {
+			half.Tunnel = nodenet.TunnelKept
+		}
+		return half, !known
+	}
+	own, other := p.Across.Ends[p.End()], p.Across.Ends[1-p.End()]
+	if half == nil {
+		half = &nodenet.Half{Name: name, MTU: p.Across.MTU, MAC: own.MAC}
+	}
+	half.Tunnel = nodenet.TunnelWanted
+	if addr, known := peer.address(); known {
+		half.Peer = &nodenet.Peer{MAC: other.MAC, Addr: addr, VNI: peer.tunnel.VNI}
+	}
+	return half, false
+}
+
+// bothHere says that the link crosses no nodes after all.
+func (w *wish) bothHere() {
+	w.unknown = false
+	if !w.bridged() {
+		w.half = nil
+		return
+	}
+	w.half.Tunnel, w.half.Peer = nodenet.TunnelNone, nil
+}
+
+// bridged reports whether the half has the link's ports.
+func (w *wish) bridged() bool { return w.half != nil && len(w.half.MAC) == 0 }
+
+// portOf is a port of a claim on a bridged link.
+func (l *links) portOf(c *claims.Claim, p *claims.Port) nodenet.Port {
+	i := p.End()
+	own, other := p.Link.Ends[i], p.Link.Ends[1-i]
+	port := nodenet.Port{End: i, MAC: own.MAC, Queues: own.Queues}
+	if own.Face != chain.FaceNetdev {
+		return port
+	}
+	port.Interface = &nodenet.Interface{Name: p.Port, IP: own.IP, Netns: l.netns(c.PodUID)}
+	if other.Face != chain.FaceNetdev {
+		port.Interface.Opposite = &nodenet.Neighbour{IP: other.IP.Addr(), MAC: other.MAC}
+	}
+	return port
+}
+
+// brokered reports whether libdray opens a port of the link.
+func (w *wish) brokered() bool { return slices.ContainsFunc(w.spec.Ends, transport.End.Brokered) }
+
+// served is a wish as the broker's link. Until the other node says where it receives,
+// it is a link of shared memory whose other end has not come.
+func (w *wish) served() broker.Link {
+	if w.bridged() {
+		return w.servedByInterfaces(nodenet.PortDevice)
+	}
+	if w.half == nil || w.half.Peer == nil {
+		return native.Served(w.spec, broker.KindShm, nil)
+	}
+	return w.servedByInterfaces(func(int) string { return nodenet.Device })
+}
+
+// servedByInterfaces is a link whose ports are packet sockets on interfaces of the half.
+func (w *wish) servedByInterfaces(device func(end int) string) broker.Link {
+	own := map[int]host.Netns{}
+	for i, e := range w.spec.Ends {
+		if e.Socket != "" {
+			own[i] = host.Netns{Path: w.half.Name}
+		}
+	}
+	link := native.Served(w.spec, broker.KindNetdev, own)
+	for i := range link.Ends {
+		e := &link.Ends[i]
+		if e.Interface != "" {
+			e.Interface = device(slices.IndexFunc(w.spec.Ends, func(s transport.End) bool { return s.Function == e.Function && s.Name == e.Port }))
+		}
+	}
+	return link
 }
 
 // faults are what is wrong with claims. A fault of one concerns no other.
@@ -95,38 +225,140 @@ func specOf(name string, l *plan.Link) transport.Spec {
 	return spec
 }
 
-// apply makes the broker serve exactly the links that the claims ask for. It
-// changes nothing at a link that is as it should be.
-func (l *links) apply(ctx context.Context, all []claims.Claim) (faults, error) {
+// applied is the outcome of apply.
+type applied struct {
+	faults  faults
+	tunnels tunnels
+}
+
+// tunnels say where this node receives links from others, by link.
+type tunnels struct {
+	at      map[string]v1alpha1.Tunnel
+	unknown map[string]bool // links that may have one
+}
+
+// apply makes the broker serve exactly the links that the claims ask for, and dray-net
+// exactly the halves. It changes nothing at a link that is as it should be. Halves are
+// made before the broker's links move to them, and removed after these have left them.
+func (l *links) apply(ctx context.Context, all []claims.Claim) (applied, error) {
 	client, err := l.broker(ctx)
 	if err != nil {
-		return nil, err
+		return applied{}, err
 	}
 	status, err := client.Status(ctx)
 	if err != nil {
-		return nil, err
+		return applied{}, err
 	}
-	wanted, found := l.wanted(all)
+	wishes, found := l.wanted(all)
+	received := l.makeHalves(ctx, all, wishes, found)
 	for _, s := range status {
-		if _, ok := wanted[s.Name]; !ok {
+		if _, ok := wishes[s.Name]; !ok {
 			l.log.Info("link removed", "link", s.Name)
 			err = errors.Join(err, client.Remove(ctx, s.Name))
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(wanted)) {
+	for _, name := range slices.Sorted(maps.Keys(wishes)) {
+		if !wishes[name].brokered() {
+			continue
+		}
 		served := slices.ContainsFunc(status, func(s broker.LinkStatus) bool { return s.Name == name })
-		if fault := l.serve(ctx, client, wanted[name], served); fault != nil {
-			found.blame(all, name, fault)
+		if served && wishes[name].unknown && !wishes[name].bridged() {
+			continue
+		}
+		if fault := l.serve(ctx, client, wishes[name].served(), served); fault != nil {
+			found.blame(all, name, bothEnds, fault)
 		}
 	}
-	return found, err
+	if err == nil {
+		err = l.pruneHalves(ctx, wishes)
+	}
+	return applied{found, received}, err
 }
 
-// blame adds the fault of a link to the claims of its ports.
-func (f faults) blame(all []claims.Claim, link string, fault error) {
+// makeHalves makes the halves that are wished for, and returns where this node receives.
+// A new link without its half waits as if its other end had not come: a pod should start
+// all the same. The ports of a bridged link are in its half, so then there are none.
+func (l *links) makeHalves(ctx context.Context, all []claims.Claim, wishes map[string]*wish, found faults) tunnels {
+	received := tunnels{map[string]v1alpha1.Tunnel{}, map[string]bool{}}
+	if halves := halvesOf(wishes); len(halves) > 0 {
+		l.askHalves(ctx, halves, received, func(name string, end int, fault error) {
+			if wishes[name].bridged() {
+				found.blame(all, name, end, fault)
+			}
+		})
+	}
+	for name, w := range wishes {
+		if _, made := received.at[name]; w.half != nil && w.half.Tunnel == nodenet.TunnelWanted && !made {
+			w.half.Peer, w.unknown = nil, true
+		}
+		if w.unknown {
+			received.unknown[name] = true
+		}
+	}
+	return received
+}
+
+// bothEnds stands for every port of a link.
+const bothEnds = -1
+
+// askHalves has dray-net make halves. It notes the tunnels, and reports what is wrong with ports.
+func (l *links) askHalves(ctx context.Context, halves []nodenet.Half, received tunnels, report func(name string, end int, fault error)) {
+	info, err := l.net.Info(ctx)
+	var made []nodenet.Made
+	if err == nil {
+		made, err = l.net.Apply(ctx, halves, false)
+	}
+	if err != nil {
+		l.log.Error("halves of links", "error", err)
+		for _, h := range halves {
+			report(h.Name, bothEnds, fmt.Errorf("link %s: %w; look at the pod dray-net of this node", h.Name, err))
+		}
+	}
+	for _, m := range made {
+		for end, text := range m.Faults {
+			report(m.Name, end, errors.New(text))
+		}
+		if m.Error != "" {
+			l.log.Error("half of a link", "link", m.Name, "error", m.Error)
+			report(m.Name, bothEnds, fmt.Errorf("link %s: %s", m.Name, m.Error))
+			continue
+		}
+		if m.VNI > 0 {
+			received.at[m.Name] = v1alpha1.Tunnel{Address: info.Addr.String(), VNI: m.VNI}
+		}
+	}
+}
+
+// pruneHalves removes halves that no link needs any more. A node without dray-net has none.
+func (l *links) pruneHalves(ctx context.Context, wishes map[string]*wish) error {
+	for _, w := range wishes {
+		if w.unknown && !w.bridged() {
+			return nil // it may have one
+		}
+	}
+	_, err := l.net.Apply(ctx, halvesOf(wishes), true)
+	if errors.Is(err, nodenet.ErrAbsent) {
+		return nil
+	}
+	return err
+}
+
+func halvesOf(wishes map[string]*wish) []nodenet.Half {
+	halves := []nodenet.Half{}
+	for _, name := range slices.Sorted(maps.Keys(wishes)) {
+		if h := wishes[name].half; h != nil {
+			halves = append(halves, *h)
+		}
+	}
+	return halves
+}
+
+// blame adds the fault of an end of a link, or of both, to the claims of its ports.
+func (f faults) blame(all []claims.Claim, link string, end int, fault error) {
 	for i := range all {
 		for j := range all[i].Ports {
-			if linkOf(&all[i], &all[i].Ports[j]) == link {
+			p := &all[i].Ports[j]
+			if linkOf(&all[i], p) == link && (end == bothEnds || end == p.End()) {
 				f.add(all[i].UID, fault)
 			}
 		}
@@ -158,6 +390,8 @@ func (l *links) serve(ctx context.Context, client *broker.Client, want broker.Li
 	return client.Add(ctx, want)
 }
 
+var errNoBroker = errors.New("the broker of this node does not answer, so no port can be made; look at the pod dray-broker of this node")
+
 // Patience with a broker that is about to start again.
 const (
 	brokerPatience = 15 * time.Second
@@ -175,8 +409,17 @@ func (l *links) broker(ctx context.Context) (*broker.Client, error) {
 		}
 		select {
 		case <-ctx.Done():
-			return nil, fmt.Errorf("the broker of this node does not answer, so no port can be made; look at the pod dray-broker of this node: %w", err)
+			return nil, fmt.Errorf("%w: %w", errNoBroker, err)
 		case <-time.After(brokerPause):
 		}
 	}
+}
+
+// status is what the broker has now. It does not wait for a broker that starts.
+func (l *links) status(ctx context.Context) ([]broker.LinkStatus, error) {
+	client, err := broker.Dial(l.dir)
+	if err != nil {
+		return nil, err
+	}
+	return client.Status(ctx)
 }

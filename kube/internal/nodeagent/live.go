@@ -4,11 +4,15 @@ package nodeagent
 
 import (
 	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/drayage/dray/internal/link/broker"
+	"github.com/drayage/dray/internal/link/telemetry"
 	"github.com/drayage/dray/internal/measure/live"
 	"github.com/drayage/dray/internal/result/verdict"
 	"github.com/drayage/dray/kube/internal/claims"
@@ -23,36 +27,88 @@ const (
 
 // watched is the latest state of the node's links.
 type watched struct {
-	watcher *live.Watcher
-	latest  *atomic.Pointer[[]live.Link]
+	watcher  *live.Watcher
+	latest   *atomic.Pointer[live.Sample]
+	verdicts *atomic.Pointer[map[string][]verdict.Verdict] // by the broker's name of the link
+	tunnels  *atomic.Pointer[tunnels]
 }
 
 func watch(a *Agent) watched {
-	return watched{watcher: &live.Watcher{Source: a.sample, Keep: keepSamples}, latest: new(atomic.Pointer[[]live.Link])}
+	return watched{
+		watcher: &live.Watcher{Source: a.sample, Keep: keepSamples}, latest: new(atomic.Pointer[live.Sample]),
+		verdicts: new(atomic.Pointer[map[string][]verdict.Verdict]), tunnels: new(atomic.Pointer[tunnels]),
+	}
 }
 
 // Links is the latest sample of the node's links, for metrics.
 func (a *Agent) Links() []live.Link {
 	if latest := a.live.latest.Load(); latest != nil {
-		return *latest
+		return latest.Links
 	}
 	return nil
 }
 
+// stale is the age at which a sample no longer tells how links are.
+const stale = 3 * sampleEvery
+
+// ServeLinks answers with the latest sample, for `kubectl dray top`.
+func (a *Agent) ServeLinks(w http.ResponseWriter, _ *http.Request) {
+	sample := live.Sample{Time: a.now(), Links: []live.Link{}}
+	if latest := a.live.latest.Load(); latest != nil {
+		old := sample.Time.Sub(latest.Time) > stale
+		sample.Time = latest.Time
+		for _, l := range latest.Links {
+			sample.Links = append(sample.Links, brief(l, old))
+		}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	a.logged("links", json.NewEncoder(w).Encode(sample))
+}
+
+// brief is a link without what is large and in the sample twice, and without the
+// processes of its ends.
+func brief(l live.Link, old bool) live.Link {
+	l.Status.Ends, l.Status.Late = nil, l.Status.Late || old
+	l.Window = withoutBuckets(l.Window)
+	if len(l.Now) > 0 {
+		l.Total = withoutBuckets(l.Total)
+	}
+	l.Verdicts = slices.Clone(l.Verdicts)
+	for i := range l.Verdicts {
+		v := &l.Verdicts[i]
+		v.Trials, v.Directions = []string{}, slices.Clone(v.Directions)
+		for j := range v.Directions {
+			v.Directions[j].Trials = []string{}
+		}
+	}
+	return l
+}
+
+func withoutBuckets(flows []telemetry.Flow) []telemetry.Flow {
+	flows = slices.Clone(flows)
+	for i := range flows {
+		flows[i].Latency.Buckets = nil
+	}
+	return flows
+}
+
 // sample asks the broker for what the applications report.
 func (a *Agent) sample(ctx context.Context) ([]live.Chain, error) {
-	client, err := broker.Dial(a.links.dir)
-	if err != nil {
-		return nil, err
-	}
-	status, err := client.Status(ctx)
-	if err != nil {
-		return nil, err
-	}
 	all, err := a.store.List(ctx)
 	if err != nil {
 		return nil, err
 	}
+	ports := 0
+	for i := range all {
+		ports += len(all[i].Ports)
+	}
+	a.Metrics.Holds(len(all), ports)
+	status, err := a.links.status(ctx)
+	if err != nil {
+		a.Metrics.BrokerSilent()
+		return nil, err
+	}
+	a.Metrics.BrokerAnswered(len(status))
 	return chainsOf(all, status, a.now()), nil
 }
 
@@ -99,17 +155,18 @@ func (a *Agent) reportVerdicts(ctx context.Context) {
 		a.logged("telemetry", err)
 		return
 	}
-	a.live.latest.Store(&links)
+	a.live.latest.Store(&live.Sample{Time: a.now(), Links: links})
 	verdicts := map[string][]verdict.Verdict{}
 	for _, l := range links {
 		verdicts[l.Chain+"/"+l.Status.Name] = l.Verdicts
 	}
+	a.live.verdicts.Store(&verdicts)
 	all, err := a.store.List(ctx)
 	if err != nil {
 		a.logged("telemetry", err)
 		return
 	}
 	for i := range all {
-		a.report(ctx, &all[i], verdicts)
+		a.report(ctx, &all[i])
 	}
 }

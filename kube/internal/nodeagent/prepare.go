@@ -15,14 +15,18 @@ import (
 	"k8s.io/dynamic-resource-allocation/kubeletplugin"
 
 	"github.com/drayage/dray/kube/internal/claims"
+	"github.com/drayage/dray/kube/internal/nodemetrics"
 )
 
-// Patience of Prepare with another pod that still has a port. It is less than
-// the kubelet's own, which would try again only after a minute.
+// Patience of Prepare with another pod that still has a port, or with an operator that has
+// not chosen an instance yet. It is less than the kubelet's own, which would try again only
+// after a minute.
 const (
 	portPatience = 30 * time.Second
 	portPause    = 100 * time.Millisecond
 )
+
+var errNoInstance = errors.New("no instance is free")
 
 // PrepareResourceClaims implements kubeletplugin.DRAPlugin.
 func (a *Agent) PrepareResourceClaims(ctx context.Context, all []*resourcev1.ResourceClaim) (map[types.UID]kubeletplugin.PrepareResult, error) {
@@ -31,14 +35,31 @@ func (a *Agent) PrepareResourceClaims(ctx context.Context, all []*resourcev1.Res
 		start := a.now()
 		kept, err := a.prepare(ctx, c)
 		if err != nil {
+			a.Metrics.NotPrepared(a.now().Sub(start), reasonOf(err))
 			a.o.Log.Error("prepare", "claim", c.Namespace+"/"+c.Name, "error", err)
 			results[c.UID] = kubeletplugin.PrepareResult{Err: err}
 			continue
 		}
-		a.o.Log.Info("prepared", "claim", c.Namespace+"/"+c.Name, "pod", kept.Pod, "ports", len(kept.Ports), "took", a.now().Sub(start).Round(time.Millisecond))
+		took := a.now().Sub(start)
+		a.Metrics.Prepared(took)
+		a.o.Log.Info("prepared", "claim", c.Namespace+"/"+c.Name, "pod", kept.Pod, "ports", len(kept.Ports), "took", took.Round(time.Millisecond))
 		results[c.UID] = kubeletplugin.PrepareResult{Devices: devices(kept)}
 	}
 	return results, nil
+}
+
+// reasonOf is why a claim could not be prepared.
+func reasonOf(err error) nodemetrics.Reason {
+	var held *claims.HeldError
+	switch {
+	case errors.As(err, &held):
+		return nodemetrics.PortHeld
+	case errors.Is(err, errNoBroker):
+		return nodemetrics.NoBroker
+	case errors.Is(err, errNoInstance):
+		return nodemetrics.NoInstance
+	}
+	return nodemetrics.Other
 }
 
 // prepare makes the ports of a claim. It may be called again for a claim that
@@ -48,8 +69,18 @@ func (a *Agent) prepare(ctx context.Context, c *resourcev1.ResourceClaim) (*clai
 	if err != nil {
 		return nil, err
 	}
-	kept, err := read(c, pod)
+	instance, err := a.awaitInstance(ctx, c)
 	if err != nil {
+		return nil, err
+	}
+	kept, err := read(c, pod, instance)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.specs.dpdk.serve(&kept); err != nil {
+		return nil, err
+	}
+	if err := a.awaitRuntime(ctx, &kept); err != nil {
 		return nil, err
 	}
 	kept.Since = a.now()
@@ -60,11 +91,34 @@ func (a *Agent) prepare(ctx context.Context, c *resourcev1.ResourceClaim) (*clai
 	if err := errors.Join(err, found[kept.UID]); err != nil {
 		return nil, err
 	}
+	if kept.Interfaces() {
+		return &kept, nil // the containers get the device when the pod has its interfaces
+	}
 	if err := a.specs.write(&kept, a.store.Ports(kept.UID)); err != nil {
 		return nil, err
 	}
-	a.report(ctx, &kept, nil)
 	return &kept, nil
+}
+
+// awaitInstance is the instance that the operator has chosen for a claim; "" if the claim's
+// function has no instances.
+func (a *Agent) awaitInstance(ctx context.Context, c *resourcev1.ResourceClaim) (string, error) {
+	p := firstInstance(c)
+	if p == nil {
+		return "", nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, portPatience)
+	defer cancel()
+	for {
+		if name := a.links.peers.instance(c.Namespace, p.Chain, c.UID); name != "" {
+			return name, nil
+		}
+		select {
+		case <-ctx.Done():
+			return "", fmt.Errorf("%w: chain %s has no instance of %s for this pod; end another pod, or raise instances", errNoInstance, p.Chain, p.Of)
+		case <-time.After(portPause):
+		}
+	}
 }
 
 // keep adds a claim to the store once no other pod has its ports.
@@ -118,6 +172,9 @@ func (a *Agent) UnprepareResourceClaims(ctx context.Context, all []kubeletplugin
 	results := map[types.UID]error{}
 	for _, c := range all {
 		results[c.UID] = a.unprepare(ctx, c.UID)
+		if results[c.UID] != nil {
+			a.Metrics.NotUnprepared()
+		}
 		a.o.Log.Info("unprepared", "claim", c.String(), "error", results[c.UID])
 	}
 	return results, nil

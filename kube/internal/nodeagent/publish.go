@@ -5,9 +5,12 @@ package nodeagent
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"reflect"
 
 	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
@@ -17,12 +20,15 @@ import (
 	"github.com/drayage/dray/internal/function/external"
 	"github.com/drayage/dray/internal/function/runtime"
 	"github.com/drayage/dray/internal/link/all"
+	"github.com/drayage/dray/internal/link/bridge"
 	"github.com/drayage/dray/internal/link/shm"
 	"github.com/drayage/dray/internal/link/transport"
+	"github.com/drayage/dray/internal/link/vxlan"
 	"github.com/drayage/dray/internal/node/doctor"
 	"github.com/drayage/dray/internal/spec/inventory"
 	"github.com/drayage/dray/internal/spec/release"
 	"github.com/drayage/dray/kube/api/v1alpha1"
+	"github.com/drayage/dray/kube/internal/nodenet"
 )
 
 // fieldManager owns what this daemon writes.
@@ -56,8 +62,8 @@ func resources(node string) resourceslice.DriverResources {
 	}}
 }
 
-// inspect finds out what links this node can make.
-func inspect(ctx context.Context) (*inventory.Inventory, error) {
+// inspect finds out what links this node can make. network is nil without dray-net.
+func inspect(ctx context.Context, network *nodenet.Info) (*inventory.Inventory, error) {
 	var made []transport.Driver
 	for _, d := range all.All() {
 		if d.Name() == shm.Name {
@@ -69,30 +75,102 @@ func inspect(ctx context.Context) (*inventory.Inventory, error) {
 		return nil, err
 	}
 	for _, d := range all.All() {
-		if inv.Transport(d.Name()) == nil {
-			inv.Transports = append(inv.Transports, inventory.Transport{Caps: d.Caps(), Item: inventory.Item{
-				Name: d.Name(), Status: inventory.Missing, Reason: "nodes of a cluster do not make it yet",
-			}})
+		if inv.Transport(d.Name()) != nil {
+			continue
 		}
+		inv.Transports = append(inv.Transports, offered(d, network))
 	}
 	return inv, nil
 }
 
-// publishInventory lets the operator plan for this node.
+// offered is a transport that dray-net makes, if it is one. It sets no queueing
+// disciplines, and its links have two ends.
+func offered(d transport.Driver, network *nodenet.Info) inventory.Transport {
+	t := inventory.Transport{Caps: d.Caps(), Item: inventory.Item{Name: d.Name(), Status: inventory.Missing, Reason: "nodes of a cluster do not make it yet"}}
+	if d.Name() != vxlan.Name && d.Name() != bridge.Name {
+		return t
+	}
+	t.Caps.Shapes, t.Caps.MaxEnds = false, 2
+	t.Reason, t.Fix = "dray-net does not run on this node", "install the DaemonSet dray-net"
+	if network != nil {
+		t.Item = inventory.Item{Name: d.Name(), Status: inventory.OK}
+	}
+	return t
+}
+
+// publishInventory lets the operator plan for this node. It writes what has changed.
 func (a *Agent) publishInventory(ctx context.Context) error {
-	inv, err := inspect(ctx)
+	network, err := a.network(ctx)
+	if err != nil || a.published != nil && reflect.DeepEqual(a.published.network, network) {
+		return err
+	}
+	inv, err := inspect(ctx, network)
 	if err != nil {
 		return fmt.Errorf("inspect the node: %w", err)
 	}
 	inv.Host.Hostname = a.o.Node
-	data, err := json.Marshal(inv)
+	a.specs.dpdk.describe(inv)
+	if err := a.publish(ctx, fieldManager, v1alpha1.KeyInventory, inv); err != nil {
+		return err
+	}
+	if network != nil {
+		if err := a.publish(ctx, fieldManager+"-network", v1alpha1.KeyNetwork, network); err != nil {
+			return err
+		}
+	}
+	a.published = &published{network}
+	return nil
+}
+
+// published is what the operator knows of this node.
+type published struct{ network *nodenet.Info }
+
+// network is what the node offers to other nodes. If dray-net is away, as during an
+// update, that is what it offered before; nil if it never did.
+func (a *Agent) network(ctx context.Context) (*nodenet.Info, error) {
+	info, err := a.links.net.Info(ctx)
+	switch {
+	case err == nil:
+		return &info, nil
+	case !errors.Is(err, nodenet.ErrAbsent):
+		return nil, err
+	case a.published != nil:
+		return a.published.network, nil
+	}
+	return a.publishedBefore(ctx)
+}
+
+// publishedBefore is the network that an earlier instance has published; nil if none did.
+func (a *Agent) publishedBefore(ctx context.Context) (*nodenet.Info, error) {
+	m, err := a.o.Client.CoreV1().ConfigMaps(a.o.Namespace).Get(ctx, inventoryName(a.o.Node), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	text, ok := "", false
+	if err == nil {
+		text, ok = m.Data[v1alpha1.KeyNetwork]
+	}
+	if err != nil || !ok {
+		return nil, err
+	}
+	var info nodenet.Info
+	if err := json.Unmarshal([]byte(text), &info); err != nil {
+		return nil, fmt.Errorf("the network in %s: %w", inventoryName(a.o.Node), err)
+	}
+	return &info, nil
+}
+
+// publish writes one key of the node's ConfigMap. Each key has an owner of its own, so
+// that writing one does not remove the other.
+func (a *Agent) publish(ctx context.Context, owner, key string, v any) error {
+	text, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
 	apply := applycorev1.ConfigMap(inventoryName(a.o.Node), a.o.Namespace).
 		WithLabels(map[string]string{v1alpha1.LabelInventory: "true"}).
-		WithData(map[string]string{v1alpha1.KeyInventory: string(data)})
-	_, err = a.o.Client.CoreV1().ConfigMaps(a.o.Namespace).Apply(ctx, apply, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
+		WithData(map[string]string{key: string(text)})
+	_, err = a.o.Client.CoreV1().ConfigMaps(a.o.Namespace).Apply(ctx, apply, metav1.ApplyOptions{FieldManager: owner, Force: true})
 	if err != nil {
 		return fmt.Errorf("publish the inventory of the node: %w", err)
 	}

@@ -14,10 +14,11 @@ import (
 	"github.com/drayage/dray/kube/internal/claims"
 )
 
-// read is the claim of a pod as this node keeps it.
-func read(c *resourcev1.ResourceClaim, pod *corev1.Pod) (claims.Claim, error) {
+// read is the claim of a pod as this node keeps it. instance is the pod's instance of its
+// function; "" if that has none.
+func read(c *resourcev1.ResourceClaim, pod *corev1.Pod, instance string) (claims.Claim, error) {
 	kept := claims.Claim{
-		UID: c.UID, Namespace: c.Namespace, Name: c.Name, Pod: pod.Name,
+		UID: c.UID, Namespace: c.Namespace, Name: c.Name, Pod: pod.Name, PodUID: pod.UID,
 		UserNamespace: pod.Spec.HostUsers != nil && !*pod.Spec.HostUsers,
 	}
 	var err error
@@ -31,29 +32,59 @@ func read(c *resourcev1.ResourceClaim, pod *corev1.Pod) (claims.Claim, error) {
 		if r.Driver != v1alpha1.Driver {
 			continue
 		}
-		parameters, err := parametersOf(c.Status.Allocation.Devices.Config, r.Request)
+		parameters, err := parametersOf(c.Status.Allocation.Devices.Config, r.Request, instance)
 		if err != nil {
 			return kept, fmt.Errorf("request %s: %w", r.Request, err)
 		}
-		if err := checkLink(&parameters.Link); err != nil {
+		if err := errors.Join(checkLink(&parameters.Link), checkAcross(parameters.Across)); err != nil {
 			return kept, err
 		}
 		kept.Ports = append(kept.Ports, claims.Port{PortParameters: *parameters, Request: r.Request, Pool: r.Pool, Device: r.Device, ShareID: r.ShareID})
 	}
-	return kept, nil
+	if kept.Interfaces() && pod.Spec.HostNetwork {
+		return kept, errors.New("the pod has the network of its node (hostNetwork), which gets no interfaces: remove that, or use face: native")
+	}
+	kept.DPDK, err = settingOf(pod, &kept)
+	return kept, err
 }
 
-// parametersOf are the parameters of one request.
-func parametersOf(all []resourcev1.DeviceAllocationConfiguration, request string) (*v1alpha1.PortParameters, error) {
+// parametersOf are the parameters of one request, for the instance if there are several.
+func parametersOf(all []resourcev1.DeviceAllocationConfiguration, request, instance string) (*v1alpha1.PortParameters, error) {
 	for _, c := range all {
-		if c.Opaque == nil || c.Opaque.Driver != v1alpha1.Driver || c.Source != resourcev1.AllocationConfigSourceClaim {
+		if !isOurs(&c) || len(c.Requests) > 0 && !slices.Contains(c.Requests, request) {
 			continue
 		}
-		if len(c.Requests) == 0 || slices.Contains(c.Requests, request) {
-			return v1alpha1.ParsePortParameters(c.Opaque.Parameters.Raw)
+		p, err := v1alpha1.ParsePortParameters(c.Opaque.Parameters.Raw)
+		if err != nil || p.Of == "" || p.Function == instance {
+			return p, err
 		}
 	}
+	if instance != "" {
+		return nil, fmt.Errorf("its template had no instance %s yet: replace the pod", instance)
+	}
 	return nil, errors.New("it has no PortParameters: take the claim from the template that the operator made for the function")
+}
+
+// firstInstance are the parameters of the first instance that a claim could be; nil if its
+// function has none.
+func firstInstance(c *resourcev1.ResourceClaim) *v1alpha1.PortParameters {
+	if c.Status.Allocation == nil {
+		return nil
+	}
+	for _, config := range c.Status.Allocation.Devices.Config {
+		if !isOurs(&config) {
+			continue
+		}
+		if p, err := v1alpha1.ParsePortParameters(config.Opaque.Parameters.Raw); err == nil && p.Of != "" {
+			return p
+		}
+	}
+	return nil
+}
+
+// isOurs reports whether a configuration comes from the claim and is for this driver.
+func isOurs(c *resourcev1.DeviceAllocationConfiguration) bool {
+	return c.Opaque != nil && c.Opaque.Driver == v1alpha1.Driver && c.Source == resourcev1.AllocationConfigSourceClaim
 }
 
 // userOf is the uid with which the pod's containers open the claim's ports. A
@@ -64,10 +95,7 @@ func userOf(pod *corev1.Pod, claim string) (int, error) {
 		return 0, fmt.Errorf("pod %s does not reference claim %s", pod.Name, claim)
 	}
 	user := int64(-1)
-	for _, c := range append(slices.Clone(pod.Spec.InitContainers), pod.Spec.Containers...) {
-		if !slices.ContainsFunc(c.Resources.Claims, func(r corev1.ResourceClaim) bool { return r.Name == reference }) {
-			continue
-		}
+	for _, c := range containersWith(pod, reference) {
 		runAs := runAsUser(pod, &c)
 		if runAs == nil {
 			return 0, fmt.Errorf("container %s of pod %s has no runAsUser: set it, because only that user can open the ports", c.Name, pod.Name)
@@ -81,6 +109,13 @@ func userOf(pod *corev1.Pod, claim string) (int, error) {
 		return 0, fmt.Errorf("no container of pod %s uses claim %s: add {name: %s} to its resources.claims", pod.Name, claim, reference)
 	}
 	return int(user), nil
+}
+
+// containersWith are the containers that use a claim, by the pod's name for it.
+func containersWith(pod *corev1.Pod, reference string) []corev1.Container {
+	return slices.DeleteFunc(append(slices.Clone(pod.Spec.InitContainers), pod.Spec.Containers...), func(c corev1.Container) bool {
+		return !slices.ContainsFunc(c.Resources.Claims, func(r corev1.ResourceClaim) bool { return r.Name == reference })
+	})
 }
 
 // referenceOf is the pod's own name for a claim; "" if it has none.

@@ -4,16 +4,22 @@ package nodeagent
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
 
+	"github.com/drayage/dray/internal/plan"
 	"github.com/drayage/dray/internal/result/verdict"
 	"github.com/drayage/dray/kube/api/v1alpha1"
 	"github.com/drayage/dray/kube/internal/claims"
@@ -28,31 +34,69 @@ type condition struct {
 // report is what was last written to the status of a claim.
 type report struct {
 	at         time.Time
-	conditions map[string][]condition // by request
+	conditions map[string][]condition     // by request
+	tunnels    map[string]v1alpha1.Tunnel // likewise
 }
+
+// lacksVerb reports whether a role lacks missingVerb. The API server calls that an invalid
+// object with a forbidden field.
+func lacksVerb(err error) bool {
+	var status apierrors.APIStatus
+	if apierrors.IsForbidden(err) || !errors.As(err, &status) || status.Status().Details == nil {
+		return apierrors.IsForbidden(err)
+	}
+	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool {
+		return c.Type == metav1.CauseTypeForbidden && c.Field == "status.devices"
+	})
+}
+
+// missingVerb is what a hand-made role often lacks.
+const missingVerb = "the role of dray-node needs the verb associated-node:update on resourceclaims/driver " + v1alpha1.Driver
 
 // refreshEvery bounds how often figures are written if no verdict changes.
 const refreshEvery = time.Minute
 
+// refusedFor is how long nothing is written after the API server has refused it for want of a verb.
+const refusedFor = 20 * time.Second
+
 // report writes the addresses of a claim's ports and the verdicts on their
 // links to the claim's status. Without that the pod works all the same, so an
 // error is only logged.
-func (a *Agent) report(ctx context.Context, c *claims.Claim, verdicts map[string][]verdict.Verdict) {
-	now := report{at: a.now(), conditions: map[string][]condition{}}
+func (a *Agent) report(ctx context.Context, c *claims.Claim) {
+	now := report{at: a.now(), conditions: map[string][]condition{}, tunnels: map[string]v1alpha1.Tunnel{}}
+	received := latest(a.live.tunnels)
 	for i := range c.Ports {
 		p := &c.Ports[i]
-		now.conditions[p.Request] = conditionsOf(p, verdicts[linkOf(c, p)])
+		link := linkOf(c, p)
+		if received.unknown[link] {
+			return // what the claim says stays true: the other node relies on it
+		}
+		verdicts, nothing := latest(a.live.verdicts)[link], "no traffic has been measured yet"
+		if t, ok := received.at[link]; ok {
+			now.tunnels[p.Request] = t
+			// What one node sees of it says nothing of losses on the way, and no clock is common.
+			verdicts, nothing = nil, "links between nodes are not measured yet"
+		}
+		if verdicts == nil && bridged(&p.Link) {
+			nothing = "links of interfaces are not measured yet"
+		}
+		now.conditions[p.Request] = conditionsOf(p, verdicts, nothing)
 	}
 	a.told.Lock()
 	before, known := a.told.claims[c.UID]
+	pointless := now.at.Sub(a.told.refused) < refusedFor
 	a.told.Unlock()
-	if known && !worthWriting(before, now) {
+	if known && !worthWriting(before, now) || pointless {
 		return
 	}
 	now.date(before)
 	if err := a.writeStatus(ctx, c, now); err != nil {
-		if apierrors.IsForbidden(err) {
-			err = fmt.Errorf("%w; the role of dray-node needs the verb associated-node:update on resourceclaims/driver %s", err, v1alpha1.Driver)
+		if lacksVerb(err) {
+			a.told.Lock()
+			a.told.refused = now.at
+			a.told.Unlock()
+			a.warn.forbidden("ReportStatus", missingVerb+": claims do not show the addresses and verdicts of their ports")
+			err = fmt.Errorf("%w; %s", err, missingVerb)
 		}
 		a.logged("status of claim "+c.Namespace+"/"+c.Name, err)
 		return
@@ -60,6 +104,14 @@ func (a *Agent) report(ctx context.Context, c *claims.Claim, verdicts map[string
 	a.told.Lock()
 	a.told.claims[c.UID] = now
 	a.told.Unlock()
+}
+
+// latest is what was stored last; the zero value if nothing was.
+func latest[T any](p *atomic.Pointer[T]) (v T) {
+	if stored := p.Load(); stored != nil {
+		v = *stored
+	}
+	return v
 }
 
 // date gives each condition the time since when it has its status.
@@ -90,7 +142,7 @@ func worthWriting(before, now report) bool {
 	}
 	words := func(c condition) condition { return condition{Type: c.Type, Status: c.Status, Reason: c.Reason} }
 	old := now.at.Sub(before.at) >= refreshEvery
-	return before.differs(now, words) || old && before.differs(now, figures)
+	return !maps.Equal(before.tunnels, now.tunnels) || before.differs(now, words) || old && before.differs(now, figures)
 }
 
 // differs compares two reports by a part of each condition.
@@ -105,39 +157,40 @@ func (r report) differs(other report, part func(condition) condition) bool {
 }
 
 // conditionsOf are the conditions of one port: that it is ready, and one for
-// each requirement of its link.
-func conditionsOf(p *claims.Port, verdicts []verdict.Verdict) []condition {
+// each requirement of its link. Without a verdict, it says why there is nothing.
+func conditionsOf(p *claims.Port, verdicts []verdict.Verdict, nothing string) []condition {
 	all := []condition{{Type: v1alpha1.ConditionReady, Status: string(metav1.ConditionTrue), Reason: v1alpha1.ReasonReady, Message: "the port can be opened"}}
 	for _, v := range verdicts {
 		all = append(all, judged(v))
 	}
 	for _, e := range p.Link.Evidence {
 		if !slices.ContainsFunc(all, func(c condition) bool { return c.Type == e.Requirement }) {
-			all = append(all, condition{Type: e.Requirement, Status: string(metav1.ConditionUnknown), Reason: v1alpha1.ReasonNotMeasured,
-				Message: "required: " + e.Required + "; no traffic has been measured yet"})
+			all = append(all, unjudged(e, nothing))
 		}
 	}
 	return all
 }
 
+// unjudged is a requirement on which there is no verdict, and why.
+func unjudged(e plan.Evidence, why string) condition {
+	c := condition{Type: e.Requirement, Status: string(metav1.ConditionUnknown), Reason: v1alpha1.ReasonNotMeasured}
+	m := verdict.Message{Required: e.Required, Because: why}
+	if !verdict.Live(e.Requirement) {
+		c.Reason = v1alpha1.ReasonNotMeasurable
+		m.Because, m.Needs = "the applications' own traffic cannot show what a link could do", "a measurement of its own, which nodes of a cluster do not make yet"
+	}
+	c.Message = m.String()
+	return c
+}
+
 // judged is one verdict as a condition.
 func judged(v verdict.Verdict) condition {
-	c := condition{Type: v.Requirement, Status: string(metav1.ConditionUnknown), Reason: v1alpha1.ReasonNotMeasurable}
+	c := condition{Type: v.Requirement, Status: string(metav1.ConditionUnknown), Reason: v1alpha1.ReasonNotMeasurable, Message: verdict.MessageOf(v).String()}
 	switch v.Verdict {
 	case verdict.Met:
 		c.Status, c.Reason = string(metav1.ConditionTrue), v1alpha1.ReasonMet
 	case verdict.Missed:
 		c.Status, c.Reason = string(metav1.ConditionFalse), v1alpha1.ReasonMissed
-	}
-	c.Message = "required: " + v.Required.Text
-	if v.Measured.Value != nil {
-		c.Message += fmt.Sprintf("; measured: %s; bound: %s; basis: %s", v.Measured.Text, v.Bound.Text, v.Basis)
-	}
-	if c.Status != string(metav1.ConditionTrue) {
-		c.Message += "; " + v.Reason
-	}
-	if v.Needs != "" {
-		c.Message += "; needs: " + v.Needs
 	}
 	return c
 }
@@ -158,15 +211,16 @@ func (a *Agent) writeStatus(ctx context.Context, c *claims.Claim, r report) erro
 		now.Status.Devices = slices.DeleteFunc(now.Status.Devices, func(d resourcev1.AllocatedDeviceStatus) bool { return d.Driver == v1alpha1.Driver })
 		for i := range c.Ports {
 			p := &c.Ports[i]
-			now.Status.Devices = append(now.Status.Devices, deviceStatus(p, r.conditions[p.Request]))
+			now.Status.Devices = append(now.Status.Devices, deviceStatus(p, r))
 		}
 		_, err = api.UpdateStatus(ctx, now, metav1.UpdateOptions{FieldManager: fieldManager})
 		return err
 	})
 }
 
-// deviceStatus is the status of one port: its name, addresses and conditions.
-func deviceStatus(p *claims.Port, conditions []condition) resourcev1.AllocatedDeviceStatus {
+// deviceStatus is the status of one port: its name, addresses, conditions, and where the
+// node receives its link.
+func deviceStatus(p *claims.Port, r report) resourcev1.AllocatedDeviceStatus {
 	end := p.Link.Ends[p.End()]
 	d := resourcev1.AllocatedDeviceStatus{
 		Driver: v1alpha1.Driver, Pool: p.Pool, Device: p.Device,
@@ -179,7 +233,14 @@ func deviceStatus(p *claims.Port, conditions []condition) resourcev1.AllocatedDe
 		share := string(*p.ShareID)
 		d.ShareID = &share
 	}
-	for _, c := range conditions {
+	if t, ok := r.tunnels[p.Request]; ok {
+		text, err := json.Marshal(t)
+		if err != nil {
+			panic("a tunnel: " + err.Error()) // text and a number
+		}
+		d.Data = &runtime.RawExtension{Raw: text}
+	}
+	for _, c := range r.conditions[p.Request] {
 		d.Conditions = append(d.Conditions, metav1.Condition{
 			Type: c.Type, Status: metav1.ConditionStatus(c.Status), Reason: c.Reason, Message: c.Message, LastTransitionTime: metav1.NewTime(c.since),
 		})

@@ -84,8 +84,8 @@ func TestStatusIsWrittenOnlyIfItIsWorthIt(t *testing.T) {
 }
 
 func TestEveryRequirementHasACondition(t *testing.T) {
-	p := &claims.Port{PortParameters: v1alpha1.NewPortParameters("f1", "du", "f1u", f1u())}
-	got := conditionsOf(p, []verdict.Verdict{{Requirement: "latency", Verdict: verdict.Met}})
+	p := &claims.Port{PortParameters: v1alpha1.NewPortParameters("f1", "du", "f1u", f1u(), nil)}
+	got := conditionsOf(p, []verdict.Verdict{{Requirement: "latency", Verdict: verdict.Met}}, "no traffic")
 	if len(got) != 2 || got[1].Type != "latency" || got[1].Reason != "Met" {
 		t.Errorf("%+v", got)
 	}

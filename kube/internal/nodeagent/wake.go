@@ -9,13 +9,14 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	listers "k8s.io/client-go/listers/core/v1"
-	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 
+	"github.com/drayage/dray/kube/api/v1alpha1"
 	"github.com/drayage/dray/kube/internal/claims"
 )
 
@@ -25,29 +26,38 @@ const annotationWoken = "drayage.io/woken"
 // The times of waking.
 const (
 	wakeEvery = 2 * time.Second
-	// wakeAgain is how long a pod is left alone, first and after each time. It may just
-	// wait for another pod to end.
+	// wakeAgain is how long a pod is left alone at first; it may just wait for another
+	// pod to end. After the second time that doubles, and once more after the third.
 	wakeAgain = 5 * time.Second
+	wakeOften = 3
 )
 
 // waker makes the kubelet look again at pods whose claims it could not
-// prepare: no driver was registered, or the API server did not know yet that
-// the pod's claim is for this node. The kubelet itself would try again only
-// after 60 to 90 s; any change of the pod makes it try at once.
+// prepare: no driver was registered, the API server did not know yet that the
+// pod's claim is for this node, or the kubelet hung up on a driver that it had
+// just found, and so never saw what it prepared. The kubelet itself would try
+// again only after 60 to 90 s; any change of the pod makes it try at once.
 type waker struct {
 	agent *Agent
 	pods  listers.PodLister
-	seen  map[types.UID]time.Time // when a pod was first seen waiting, or last woken
+	seen  map[types.UID]waiting
+}
+
+// waiting is what is known of a pod that waits.
+type waiting struct {
+	since time.Time // when it was first seen, or last woken
+	woken int       // how often it was woken, at most wakeOften
+	other bool      // it waits for another driver
 }
 
 // wakeWaitingPods wakes pods once the kubelet knows the driver, until ctx ends.
-func (a *Agent) wakeWaitingPods(ctx context.Context, status func() *registerapi.RegistrationStatus) {
+func (a *Agent) wakeWaitingPods(ctx context.Context) {
 	onNode := informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.FieldSelector = "spec.nodeName=" + a.o.Node })
 	factory := informers.NewSharedInformerFactoryWithOptions(a.o.Client, 0, onNode)
-	w := &waker{agent: a, pods: factory.Core().V1().Pods().Lister(), seen: map[types.UID]time.Time{}}
+	w := &waker{agent: a, pods: factory.Core().V1().Pods().Lister(), seen: map[types.UID]waiting{}}
 	factory.Start(ctx.Done())
 	factory.WaitForCacheSync(ctx.Done())
-	for registered := status(); registered == nil || !registered.PluginRegistered; registered = status() {
+	for !a.isRegistered() {
 		select {
 		case <-ctx.Done():
 			return
@@ -70,22 +80,35 @@ func (w *waker) wake(ctx context.Context, patience time.Duration) {
 		w.agent.logged("wake waiting pods", err)
 		return
 	}
-	now, waiting := w.agent.now(), map[types.UID]time.Time{}
+	now, seen := w.agent.now(), map[types.UID]waiting{}
 	for _, p := range all {
 		if !waits(p, prepared) {
 			continue
 		}
-		since, known := w.seen[p.UID]
+		state, known := w.seen[p.UID]
 		if !known {
-			since = now
+			state = waiting{since: now, other: !w.concerned(ctx, p)}
 		}
-		if now.Sub(since) >= patience {
+		if !state.other && now.Sub(state.since) >= patience<<max(state.woken-1, 0) {
 			w.agent.logged("wake pod "+p.Namespace+"/"+p.Name, w.change(ctx, p))
-			since = now
+			state.since, state.woken = now, min(state.woken+1, wakeOften)
 		}
-		waiting[p.UID] = since
+		seen[p.UID] = state
 	}
-	w.seen = waiting
+	w.seen = seen
+}
+
+// concerned reports whether a pod waits for this driver, also if that cannot be
+// known.
+func (w *waker) concerned(ctx context.Context, p *corev1.Pod) bool {
+	return slices.ContainsFunc(p.Spec.ResourceClaims, func(r corev1.PodResourceClaim) bool {
+		name := claimName(p, r)
+		if name == "" {
+			return false
+		}
+		c, err := w.agent.o.Client.ResourceV1().ResourceClaims(p.Namespace).Get(ctx, name, metav1.GetOptions{})
+		return err != nil || hasDevice(c)
+	})
 }
 
 // change annotates a pod.
@@ -95,18 +118,35 @@ func (w *waker) change(ctx context.Context, p *corev1.Pod) error {
 	return err
 }
 
-// waits reports whether a pod needs a driver: to start, also again after a
-// power cut, or to end. A pod whose claims are prepared does not.
+// hasDevice reports whether a claim has a device of this driver.
+func hasDevice(c *resourcev1.ResourceClaim) bool {
+	return c.Status.Allocation != nil && slices.ContainsFunc(c.Status.Allocation.Devices.Results, func(r resourcev1.DeviceRequestAllocationResult) bool {
+		return r.Driver == v1alpha1.Driver
+	})
+}
+
+// waits reports whether a pod may need a driver: to start, also again after a
+// power cut, or to end.
 func waits(p *corev1.Pod, prepared []claims.Claim) bool {
 	if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
 		return false
 	}
+	named, known := false, false
 	for _, r := range p.Spec.ResourceClaims {
 		name := claimName(p, r)
-		known := slices.ContainsFunc(prepared, func(c claims.Claim) bool { return c.Namespace == p.Namespace && c.Name == name })
-		if name != "" && known == (p.DeletionTimestamp != nil) {
-			return true
-		}
+		named = named || name != ""
+		known = known || slices.ContainsFunc(prepared, func(c claims.Claim) bool { return c.Namespace == p.Namespace && c.Name == name })
 	}
-	return false
+	if p.DeletionTimestamp != nil {
+		return known
+	}
+	return named && (!known || !hasSandbox(p))
+}
+
+// hasSandbox reports whether the kubelet got so far as to make the pod's
+// sandbox, which it does once all claims are prepared.
+func hasSandbox(p *corev1.Pod) bool {
+	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReadyToStartContainers && c.Status == corev1.ConditionTrue
+	})
 }

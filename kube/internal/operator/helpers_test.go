@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/drayage/dray/internal/link/vxlan"
 	"github.com/drayage/dray/internal/spec/inventory"
 	"github.com/drayage/dray/kube/api/v1alpha1"
 )
@@ -34,6 +36,7 @@ type bench struct {
 	r      *Reconciler
 	events *events.FakeRecorder
 	writes []string
+	made   int // objects created
 }
 
 func newBench(t *testing.T, objects ...client.Object) *bench {
@@ -53,7 +56,8 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 	c := builder.WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 			note("create", o)
-			o.SetUID(types.UID(fmt.Sprintf("uid-%d", len(b.writes))))
+			b.made++
+			o.SetUID(types.UID(fmt.Sprintf("uid-%d", b.made)))
 			return c.Create(ctx, o, opts...)
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
@@ -182,12 +186,43 @@ func withoutShm(inv *inventory.Inventory) {
 	inv.Transports[0].Status, inv.Transports[0].Reason = inventory.Missing, "no memfd"
 }
 
+func withVxlan(inv *inventory.Inventory) {
+	inv.Transports = append(inv.Transports, inventory.Transport{Item: inventory.Item{Name: "vxlan", Status: inventory.OK}, Caps: vxlan.New().Caps()})
+	caps := &inv.Transports[1].Caps
+	caps.Faces = append(slices.Clone(caps.Faces), "native")
+}
+
+// withNetwork adds what dray-net offers on a node.
+func withNetwork(node *corev1.ConfigMap, mtu int) *corev1.ConfigMap {
+	node.Data[v1alpha1.KeyNetwork] = fmt.Sprintf(`{"addr":"10.0.0.9","mtu":%d}`, mtu)
+	return node
+}
+
+// receives is where the node of a pod receives its link.
+func (b *bench) receives(pod, tunnel string) {
+	b.Helper()
+	var c resourcev1.ResourceClaim
+	b.must(b.r.Get(context.Background(), key(pod+"-ports"), &c))
+	c.Status.Devices[1].Data = &runtime.RawExtension{Raw: []byte(tunnel)}
+	b.must(b.r.Status().Update(context.Background(), &c))
+}
+
 // newPod is a pod on a node with a claim for a function.
 func (b *bench) newPod(name, function, node string, conditions ...metav1.Condition) {
 	b.Helper()
+	b.newPodOf(nil, name, function, node, conditions...)
+}
+
+// newPodOf is the same for a pod with an owner and its labels.
+func (b *bench) newPodOf(owner *metav1.ObjectMeta, name, function, node string, conditions ...metav1.Condition) {
+	b.Helper()
 	ctx := context.Background()
 	template, claim := "f1-"+function, name+"-ports"
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ran"}, Spec: corev1.PodSpec{
+	meta := metav1.ObjectMeta{Name: name, Namespace: "ran"}
+	if owner != nil {
+		meta.Labels, meta.OwnerReferences = owner.Labels, owner.OwnerReferences
+	}
+	pod := &corev1.Pod{ObjectMeta: meta, Spec: corev1.PodSpec{
 		NodeName: node, ResourceClaims: []corev1.PodResourceClaim{{Name: "ports", ResourceClaimTemplateName: &template}}}}
 	if node != "" {
 		pod.Status.ResourceClaimStatuses = []corev1.PodResourceClaimStatus{{Name: "ports", ResourceClaimName: &claim}}
@@ -200,18 +235,21 @@ func (b *bench) newPod(name, function, node string, conditions ...metav1.Conditi
 		Labels: map[string]string{v1alpha1.LabelChain: "f1", v1alpha1.LabelFunction: function}}}
 	c.Spec = b.templates()[template].Spec.Spec
 	b.must(b.r.Create(ctx, c))
-	share, other := types.UID("share-"+name), "another port of the node"
-	reported, third := string(share), "a third port of the node"
+	other, third := "another port of the node", "a third port of the node"
 	c.Status = resourcev1.ResourceClaimStatus{
 		ReservedFor: []resourcev1.ResourceClaimConsumerReference{{Resource: "pods", Name: name, UID: pod.UID}},
-		Allocation: &resourcev1.AllocationResult{Devices: resourcev1.DeviceAllocationResult{Results: []resourcev1.DeviceRequestAllocationResult{
-			{Request: "f1u", Driver: v1alpha1.Driver, Pool: node, Device: v1alpha1.Device, ShareID: &share}}}},
-		Devices: []resourcev1.AllocatedDeviceStatus{
-			{Driver: v1alpha1.Driver, Pool: node, Device: v1alpha1.Device, ShareID: &other, Conditions: []metav1.Condition{says("latency", metav1.ConditionFalse)}},
-			{Driver: v1alpha1.Driver, Pool: node, Device: v1alpha1.Device, ShareID: &reported, Conditions: conditions},
-			{Driver: v1alpha1.Driver, Pool: node, Device: v1alpha1.Device, ShareID: &third, Conditions: []metav1.Condition{says("latency", metav1.ConditionFalse)}},
-		},
+		Allocation:  &resourcev1.AllocationResult{},
 	}
+	report := func(share string, conditions ...metav1.Condition) {
+		c.Status.Devices = append(c.Status.Devices, resourcev1.AllocatedDeviceStatus{Driver: v1alpha1.Driver, Pool: node, Device: v1alpha1.Device, ShareID: &share, Conditions: conditions})
+	}
+	report(other, says("latency", metav1.ConditionFalse))
+	for _, r := range c.Spec.Devices.Requests {
+		share, results := types.UID("share-"+name+r.Name), &c.Status.Allocation.Devices.Results
+		*results = append(*results, resourcev1.DeviceRequestAllocationResult{Request: r.Name, Driver: v1alpha1.Driver, Pool: node, Device: v1alpha1.Device, ShareID: &share})
+		report(string(share), conditions...)
+	}
+	report(third, says("latency", metav1.ConditionFalse))
 	b.must(b.r.Status().Update(ctx, c))
 	b.writes = nil
 }

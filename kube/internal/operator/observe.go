@@ -5,8 +5,12 @@ package operator
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"net/netip"
 	"slices"
+	"strconv"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -15,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/drayage/dray/internal/plan"
+	"github.com/drayage/dray/internal/plan/fleet"
 	"github.com/drayage/dray/kube/api/v1alpha1"
 )
 
@@ -27,9 +32,13 @@ type port struct {
 	// conditions are what the node reports: Ready, and one for each requirement of the
 	// port's link. None: the node has not prepared the port.
 	conditions []metav1.Condition
+	// tunnel is where the node receives the port's link, if its other end is elsewhere.
+	tunnel *v1alpha1.Tunnel
 	// stale: the pod got its claim before the chain was planned as it is now, so the
 	// conditions are about another link.
 	stale bool
+	// tied: the pod got its claim when the link could not cross nodes, or not as it can now.
+	tied bool
 }
 
 // ready reports whether the node serves the port.
@@ -37,39 +46,74 @@ func (p port) ready() bool {
 	return p.node != "" && meta.IsStatusConditionTrue(p.conditions, v1alpha1.ConditionReady)
 }
 
-// observe finds the ports that pods have.
-func (r *Reconciler) observe(ctx context.Context, c *v1alpha1.Chain, d decision) (map[portKey]port, error) {
-	if d.plan == nil {
-		return nil, nil
-	}
+// claim is a claim with the pod that has it.
+type claim struct {
+	*resourcev1.ResourceClaim
+	pod, node string // empty: none, or not known yet
+	ordinal   int    // of the pod in its StatefulSet; negative: it is in none
+}
+
+// claims are the claims of a chain.
+func (r *Reconciler) claims(ctx context.Context, c *v1alpha1.Chain) ([]claim, error) {
 	var list resourcev1.ResourceClaimList
 	if err := r.List(ctx, &list, client.InNamespace(c.Namespace), client.MatchingLabels{v1alpha1.LabelChain: c.Name}); err != nil {
 		return nil, err
 	}
-	seen := map[portKey]port{}
-	for function, claim := range newest(list.Items) {
-		pod, node, err := r.podOf(ctx, claim)
-		if err != nil {
+	all := make([]claim, len(list.Items))
+	for i := range list.Items {
+		var err error
+		if all[i], err = r.withPod(ctx, &list.Items[i]); err != nil {
 			return nil, err
 		}
-		if pod == "" {
+	}
+	return all, nil
+}
+
+// observe finds the ports that pods have.
+func observe(d decision, claims []claim, given instances) map[portKey]port {
+	if d.plan == nil {
+		return nil
+	}
+	seen := map[portKey]port{}
+	for function, claim := range holders(d, claims, given) {
+		if claim.pod == "" {
 			continue
 		}
-		for request, conditions := range reports(claim) {
-			p := port{pod: pod, node: node, conditions: conditions}
-			if l := linkOf(d.plan, function, request); l == nil || !isOf(claim, request, *l) {
-				p.stale, p.conditions = true, nil
+		for request, p := range reports(claim.ResourceClaim) {
+			p.pod, p.node = claim.pod, claim.node
+			l, planned := linkOf(d.plan, function, request), parametersOf(claim.ResourceClaim, function, request)
+			if l == nil || planned == nil || !fleet.Same(planned.Link, *l) {
+				p.stale, p.conditions, p.tunnel = true, nil, nil
+			} else {
+				p.tied = !sameAcross(planned.Across, d.across.Link(l.Name))
 			}
 			seen[portKey{function, request}] = p
 		}
 	}
-	return seen, nil
+	return seen
+}
+
+// holders are the claims that count, by function: for an instance the one that has it, for
+// another function the newest.
+func holders(d decision, claims []claim, given instances) map[string]*claim {
+	all := map[string]*claim{}
+	for i := range claims {
+		if function := given.function(claims[i].UID); function != "" {
+			all[function] = &claims[i]
+		}
+	}
+	for function, claim := range newest(claims) {
+		if f := d.chain.Function(function); f != nil && f.Of == "" {
+			all[function] = claim
+		}
+	}
+	return all
 }
 
 // newest is the claim of each function that counts: of several, as during a rollout, one
 // that a pod has, is not being deleted, and is the newest.
-func newest(claims []resourcev1.ResourceClaim) map[string]*resourcev1.ResourceClaim {
-	best := map[string]*resourcev1.ResourceClaim{}
+func newest(claims []claim) map[string]*claim {
+	best := map[string]*claim{}
 	for i := range claims {
 		claim := &claims[i]
 		if function := claim.Labels[v1alpha1.LabelFunction]; best[function] == nil || prefer(claim, best[function]) > 0 {
@@ -80,7 +124,7 @@ func newest(claims []resourcev1.ResourceClaim) map[string]*resourcev1.ResourceCl
 }
 
 // prefer is positive if a counts rather than b.
-func prefer(a, b *resourcev1.ResourceClaim) int {
+func prefer(a, b *claim) int {
 	one := func(yes bool) int {
 		if yes {
 			return 1
@@ -95,26 +139,40 @@ func prefer(a, b *resourcev1.ResourceClaim) int {
 	)
 }
 
-// podOf is the pod that has a claim, and its node.
-func (r *Reconciler) podOf(ctx context.Context, claim *resourcev1.ResourceClaim) (name, node string, err error) {
-	i := slices.IndexFunc(claim.Status.ReservedFor, func(u resourcev1.ResourceClaimConsumerReference) bool {
+// withPod finds the pod that has a claim, and its node.
+func (r *Reconciler) withPod(ctx context.Context, c *resourcev1.ResourceClaim) (claim, error) {
+	all := claim{ResourceClaim: c, ordinal: -1}
+	i := slices.IndexFunc(c.Status.ReservedFor, func(u resourcev1.ResourceClaimConsumerReference) bool {
 		return u.APIGroup == "" && u.Resource == "pods"
 	})
 	if i < 0 {
-		return "", "", nil
+		return all, nil
 	}
-	user := claim.Status.ReservedFor[i]
+	user := c.Status.ReservedFor[i]
 	var pod corev1.Pod
-	err = r.Get(ctx, types.NamespacedName{Namespace: claim.Namespace, Name: user.Name}, &pod)
+	err := r.Get(ctx, types.NamespacedName{Namespace: c.Namespace, Name: user.Name}, &pod)
 	if err != nil || pod.UID != user.UID {
-		return "", "", client.IgnoreNotFound(err)
+		return all, client.IgnoreNotFound(err)
 	}
-	return pod.Name, pod.Spec.NodeName, nil
+	all.pod, all.node, all.ordinal = pod.Name, pod.Spec.NodeName, ordinalOf(&pod)
+	return all, nil
 }
 
-// reports are the conditions of each port of a claim, by the name of its request.
-func reports(claim *resourcev1.ResourceClaim) map[string][]metav1.Condition {
-	all := map[string][]metav1.Condition{}
+// ordinalOf is the ordinal of a pod of a StatefulSet; negative if it is none.
+func ordinalOf(pod *corev1.Pod) int {
+	if owner := metav1.GetControllerOfNoCopy(pod); owner == nil || owner.Kind != "StatefulSet" {
+		return -1
+	}
+	ordinal, err := strconv.Atoi(pod.Labels[appsv1.PodIndexLabel])
+	if err != nil {
+		return -1
+	}
+	return ordinal
+}
+
+// reports are what the node says of each port of a claim, by the name of its request.
+func reports(claim *resourcev1.ResourceClaim) map[string]port {
+	all := map[string]port{}
 	if claim.Status.Allocation == nil {
 		return all
 	}
@@ -122,26 +180,58 @@ func reports(claim *resourcev1.ResourceClaim) map[string][]metav1.Condition {
 		if result.Driver != v1alpha1.Driver {
 			continue
 		}
-		all[result.Request] = nil
+		all[result.Request] = port{}
 		for _, device := range claim.Status.Devices {
 			if isDevice(device, result) {
-				all[result.Request] = device.Conditions
+				all[result.Request] = port{conditions: device.Conditions, tunnel: tunnelOf(device)}
 			}
 		}
 	}
 	return all
 }
 
-// isOf reports whether a request of a claim is for that link, as it is planned now.
-func isOf(claim *resourcev1.ResourceClaim, request string, l plan.Link) bool {
+// tunnelOf is what a node says of where it receives a link; nil if nothing.
+func tunnelOf(d resourcev1.AllocatedDeviceStatus) *v1alpha1.Tunnel {
+	var t v1alpha1.Tunnel
+	if d.Data == nil || json.Unmarshal(d.Data.Raw, &t) != nil || t.VNI <= 0 {
+		return nil
+	}
+	if a, err := netip.ParseAddr(t.Address); err != nil || !a.Is4() {
+		return nil
+	}
+	return &t
+}
+
+// parametersOf says which port of a function a request of a claim stands for, as it was
+// planned then; nil if nothing does.
+func parametersOf(claim *resourcev1.ResourceClaim, function, request string) *v1alpha1.PortParameters {
+	for _, p := range parameters(claim) {
+		if p.Function == function && p.Port == request {
+			return p
+		}
+	}
+	return nil
+}
+
+// parameters are all of a claim. Only the operator's own templates have any.
+func parameters(claim *resourcev1.ResourceClaim) (all []*v1alpha1.PortParameters) {
 	for _, c := range claim.Spec.Devices.Config {
-		if c.Opaque == nil || c.Opaque.Driver != v1alpha1.Driver || !slices.Contains(c.Requests, request) {
+		if c.Opaque == nil || c.Opaque.Driver != v1alpha1.Driver {
 			continue
 		}
-		p, err := v1alpha1.ParsePortParameters(c.Opaque.Parameters.Raw)
-		return err == nil && signature(bare(p.Link)) == signature(bare(l))
+		if p, err := v1alpha1.ParsePortParameters(c.Opaque.Parameters.Raw); err == nil {
+			all = append(all, p)
+		}
 	}
-	return false
+	return all
+}
+
+// sameAcross compares a link between nodes as it was planned and as it is.
+func sameAcross(was, is *plan.Link) bool {
+	if was == nil || is == nil {
+		return was == is
+	}
+	return fleet.Same(*was, *is)
 }
 
 // isDevice reports whether a status is about what was allocated. The share tells the
@@ -156,13 +246,4 @@ func isDevice(d resourcev1.AllocatedDeviceStatus, a resourcev1.DeviceRequestAllo
 		reported = *d.ShareID
 	}
 	return d.Driver == a.Driver && d.Pool == a.Pool && d.Device == a.Device && reported == share
-}
-
-// requirements are the names of what a link requires.
-func requirements(l plan.Link) []string {
-	names := make([]string, len(l.Evidence))
-	for i, e := range l.Evidence {
-		names[i] = e.Requirement
-	}
-	return names
 }

@@ -57,7 +57,7 @@ func TestPodsComeAndGo(t *testing.T) {
 	c := b.reconcile()
 	b.wants(c, v1alpha1.ConditionReady, yes, v1alpha1.ReasonReady, "every link has its pods")
 	b.wants(c, v1alpha1.ConditionMet, unknown, v1alpha1.ReasonNotMeasurable, "link f1u: packet_loss_ratio: cu.f1u: 12µs")
-	if got := fmt.Sprint(c.Status.Links[0].Ends); got != "[{cu f1u cu-1 n1} {du f1u du-1 n1}]" || c.Status.Ready != "1/1" || c.Status.Verdict != "1 met, 1 unknown" {
+	if got := fmt.Sprint(c.Status.Links[0].Ends); got != "[{cu f1u cu-1 n1 <nil>} {du f1u du-1 n1 <nil>}]" || c.Status.Ready != "1/1" || c.Status.Verdict != "1 met, 1 unknown" {
 		t.Errorf("ends %s, status %+v", got, c.Status)
 	}
 
@@ -85,7 +85,7 @@ func TestPodsComeAndGo(t *testing.T) {
 	b.must(b.r.Delete(context.Background(), &pod))
 	c = b.reconcile()
 	b.wants(c, v1alpha1.ConditionReady, no, v1alpha1.ReasonWaiting, "no pod has du.f1u")
-	b.wants(c, v1alpha1.ConditionMet, unknown, v1alpha1.ReasonNotMeasured, "du.f1u: no figures yet")
+	b.wants(c, v1alpha1.ConditionMet, unknown, v1alpha1.ReasonNotMeasured, "du.f1u: required: ≤ 1ms at p99; because: no figures yet")
 	if c.Status.Verdict != "2 unknown" {
 		t.Errorf("verdict %s", c.Status.Verdict)
 	}
@@ -114,7 +114,38 @@ func TestPodsOnDifferentNodes(t *testing.T) {
 	b.reconcile()
 	b.newPod("cu-1", "cu", "n1", ready())
 	b.newPod("du-1", "du", "n2", ready())
-	b.wants(b.reconcile(), v1alpha1.ConditionReady, no, v1alpha1.ReasonWaiting, "its ends are on different nodes (n1, n2): pods of one link must be on one node, so add podAffinity")
+	b.wants(b.reconcile(), v1alpha1.ConditionReady, no, v1alpha1.ReasonWaiting,
+		"its ends are on different nodes (n1, n2), and it cannot cross: dray-net does not run on n1; or keep its pods on one node by podAffinity")
+}
+
+func TestALinkBetweenNodes(t *testing.T) {
+	b := newBench(t, newChain(chainSpec(easy)), withNetwork(newNode("n1", withVxlan), 1600), withNetwork(newNode("n2", withVxlan), 1600))
+	b.reconcile()
+	b.newPod("cu-1", "cu", "n1", ready())
+	b.newPod("du-1", "du", "n2", ready())
+	c := b.reconcile()
+	b.wants(c, v1alpha1.ConditionReady, no, v1alpha1.ReasonWaiting, "the node n1 has no tunnel for cu.f1u yet; the node n2 has no tunnel for du.f1u yet")
+	if got := c.Status.Links[0].Transport; got != "vxlan" {
+		t.Errorf("transport %s", got)
+	}
+	b.receives("cu-1", `{"address":"10.0.0.1","vni":7}`)
+	b.receives("du-1", `{"address":"::1","vni":8}`)
+	b.wants(b.reconcile(), v1alpha1.ConditionReady, no, v1alpha1.ReasonWaiting, "link f1u: the node n2 has no tunnel for du.f1u yet")
+	b.receives("du-1", `{"address":"10.0.0.2","vni":8}`)
+	c = b.reconcile()
+	b.wants(c, v1alpha1.ConditionReady, yes, v1alpha1.ReasonReady, "every link has its pods")
+	ends := c.Status.Links[0].Ends
+	if *ends[0].Tunnel != (v1alpha1.Tunnel{Address: "10.0.0.1", VNI: 7}) || *ends[1].Tunnel != (v1alpha1.Tunnel{Address: "10.0.0.2", VNI: 8}) {
+		t.Errorf("tunnels %+v, %+v", ends[0].Tunnel, ends[1].Tunnel)
+	}
+}
+
+func TestALinkTooLargeForTheNetwork(t *testing.T) {
+	b := newBench(t, newChain(chainSpec(easy)), withNetwork(newNode("n1", withVxlan), 1500), withNetwork(newNode("n2", withVxlan), 1500))
+	b.reconcile()
+	b.newPod("cu-1", "cu", "n1", ready())
+	b.newPod("du-1", "du", "n2", ready())
+	b.wants(b.reconcile(), v1alpha1.ConditionReady, no, v1alpha1.ReasonWaiting, "and it cannot cross: link f1u: mtu 1500: no transport can do this; the nearest is vxlan, which carries packets of at most 1450 bytes over an underlay with mtu 1500")
 }
 
 func TestPodsOfAnEarlierPlan(t *testing.T) {
@@ -136,23 +167,23 @@ func TestPodsOfAnEarlierPlan(t *testing.T) {
 // TestOneClaimOfSeveralCounts: during a rollout, a function has an old and a new claim.
 func TestOneClaimOfSeveralCounts(t *testing.T) {
 	at := func(seconds int64) metav1.Time { return metav1.NewTime(time.Unix(seconds, 0)) }
-	claim := func(name string, created int64, change func(*resourcev1.ResourceClaim)) resourcev1.ResourceClaim {
+	made := func(name string, created int64, change func(*resourcev1.ResourceClaim)) claim {
 		c := resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: at(created), Labels: map[string]string{v1alpha1.LabelFunction: "du"}}}
 		c.Status.ReservedFor = make([]resourcev1.ResourceClaimConsumerReference, 1)
 		if change != nil {
 			change(&c)
 		}
-		return c
+		return claim{ResourceClaim: &c}
 	}
 	deleted := func(c *resourcev1.ResourceClaim) { t := at(9); c.DeletionTimestamp = &t }
 	unused := func(c *resourcev1.ResourceClaim) { c.Status.ReservedFor = nil }
-	for want, pair := range map[string][2]resourcev1.ResourceClaim{
-		"new":     {claim("old", 1, nil), claim("new", 2, nil)},
-		"used":    {claim("used", 1, nil), claim("unused", 2, unused)},
-		"alive":   {claim("alive", 1, unused), claim("deleted", 2, deleted)},
-		"zz-last": {claim("aa-first", 1, nil), claim("zz-last", 1, nil)},
+	for want, pair := range map[string][2]claim{
+		"new":     {made("old", 1, nil), made("new", 2, nil)},
+		"used":    {made("used", 1, nil), made("unused", 2, unused)},
+		"alive":   {made("alive", 1, unused), made("deleted", 2, deleted)},
+		"zz-last": {made("aa-first", 1, nil), made("zz-last", 1, nil)},
 	} {
-		for _, order := range [][]resourcev1.ResourceClaim{{pair[0], pair[1]}, {pair[1], pair[0]}} {
+		for _, order := range [][]claim{{pair[0], pair[1]}, {pair[1], pair[0]}} {
 			if got := newest(order)["du"].Name; got != want {
 				t.Errorf("%s counts, want %s", got, want)
 			}
@@ -186,7 +217,7 @@ func TestWorstReportCounts(t *testing.T) {
 				seen[portKey{f, "p"}] = port{conditions: []metav1.Condition{says("latency", status)}}
 			}
 		}
-		got := judged("latency", l, seen)
+		got := judged(plan.Evidence{Requirement: "latency"}, l, seen)
 		if got.Status != c.want || got.Message == "" || got.Reason == "" {
 			t.Errorf("%q and %q: %+v, want %s", c.a, c.b, got, c.want)
 		}
@@ -256,4 +287,26 @@ func TestReadyOnlyIfTrue(t *testing.T) {
 	if p.ready() {
 		t.Error("unknown is not ready")
 	}
+}
+
+// A node gets dray-net after its pods: links on one node go on, and a link that has to
+// cross needs new pods.
+func TestPodsFromBeforeANetwork(t *testing.T) {
+	b := newBench(t, newChain(chainSpec(easy)), newNode("n1"), newNode("n2"))
+	b.reconcile()
+	good := []metav1.Condition{ready(), says("latency", yes), says("packet_loss_ratio", yes)}
+	b.newPod("cu-1", "cu", "n1", good...)
+	b.newPod("du-1", "du", "n1", good...)
+	for _, name := range []string{"n1", "n2"} {
+		var old corev1.ConfigMap
+		b.must(b.r.Get(context.Background(), types.NamespacedName{Namespace: system, Name: "inventory-" + name}, &old))
+		old.Data = withNetwork(newNode(name, withVxlan), 1600).Data
+		b.must(b.r.Update(context.Background(), &old))
+	}
+	b.wants(b.reconcile(), v1alpha1.ConditionMet, yes, v1alpha1.ReasonMet, "every requirement is met")
+	var du corev1.Pod
+	b.must(b.r.Get(context.Background(), key("du-1"), &du))
+	du.Spec.NodeName = "n2"
+	b.must(b.r.Update(context.Background(), &du))
+	b.wants(b.reconcile(), v1alpha1.ConditionReady, no, v1alpha1.ReasonWaiting, "the pod cu-1 has its ports from before the link could cross nodes: replace the pod")
 }

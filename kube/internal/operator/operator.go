@@ -61,11 +61,16 @@ func (r *Reconciler) reconcile(ctx context.Context, c *v1alpha1.Chain) error {
 	if err != nil {
 		return fmt.Errorf("templates: %w", err)
 	}
-	seen, err := r.observe(ctx, c, d)
+	claims, err := r.claims(ctx, c)
 	if err != nil {
 		return fmt.Errorf("claims: %w", err)
 	}
-	if err := r.report(ctx, c, statusOf(c, d, seen)); err != nil {
+	kept, err := r.kept(ctx, c, claims)
+	if err != nil {
+		return fmt.Errorf("instances: %w", err)
+	}
+	given := assign(kept, d, claims)
+	if err := r.report(ctx, c, statusOf(c, d, observe(d, claims, given), given)); err != nil {
 		return fmt.Errorf("status: %w", err)
 	}
 	return r.tellPods(ctx, c, d)

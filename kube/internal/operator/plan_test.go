@@ -22,7 +22,7 @@ func TestFeasibleChainGetsTemplates(t *testing.T) {
 	c := b.reconcile()
 	b.wants(c, v1alpha1.ConditionPlanned, metav1.ConditionTrue, v1alpha1.ReasonPlanned, "on n1, n2")
 	b.wants(c, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonWaiting, "link f1u: no pod has cu.f1u, du.f1u")
-	b.wants(c, v1alpha1.ConditionMet, metav1.ConditionUnknown, v1alpha1.ReasonNotMeasured, "link f1u: latency: cu.f1u: no figures yet; link f1u: packet_loss_ratio: ")
+	b.wants(c, v1alpha1.ConditionMet, metav1.ConditionUnknown, v1alpha1.ReasonNotMeasured, "link f1u: latency: cu.f1u: required: ≤ 1ms at p99; because: no figures yet; link f1u: packet_loss_ratio: ")
 	if c.Status.Ready != "0/1" || c.Status.Verdict != "2 unknown" || c.Status.ObservedGeneration != 1 {
 		t.Errorf("status %+v", c.Status)
 	}

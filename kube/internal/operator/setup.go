@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -66,10 +67,13 @@ func slim(object any) (any, error) {
 		return object, nil
 	}
 	return &corev1.Pod{
-		TypeMeta:   pod.TypeMeta,
-		ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID, ResourceVersion: pod.ResourceVersion},
-		Spec:       corev1.PodSpec{NodeName: pod.Spec.NodeName, ResourceClaims: pod.Spec.ResourceClaims},
-		Status:     corev1.PodStatus{ResourceClaimStatuses: pod.Status.ResourceClaimStatuses},
+		TypeMeta: pod.TypeMeta,
+		ObjectMeta: metav1.ObjectMeta{
+			Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
+			OwnerReferences: pod.OwnerReferences, Labels: map[string]string{appsv1.PodIndexLabel: pod.Labels[appsv1.PodIndexLabel]},
+		},
+		Spec:   corev1.PodSpec{NodeName: pod.Spec.NodeName, ResourceClaims: pod.Spec.ResourceClaims},
+		Status: corev1.PodStatus{ResourceClaimStatuses: pod.Status.ResourceClaimStatuses},
 	}, nil
 }
 

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/drayage/dray/internal/plan"
+	"github.com/drayage/dray/internal/plan/fleet"
 	"github.com/drayage/dray/kube/api/v1alpha1"
 )
 
@@ -23,18 +24,24 @@ func condition(kind string, status metav1.ConditionStatus, reason, message strin
 const maxMessage = 32768
 
 // statusOf is the chain's status. Conditions that stay as they are keep their time.
-func statusOf(c *v1alpha1.Chain, d decision, seen map[portKey]port) v1alpha1.ChainStatus {
-	s := v1alpha1.ChainStatus{ObservedGeneration: c.Generation, Conditions: slices.Clone(c.Status.Conditions)}
+func statusOf(c *v1alpha1.Chain, d decision, seen map[portKey]port, given instances) v1alpha1.ChainStatus {
+	s := v1alpha1.ChainStatus{ObservedGeneration: c.Generation, Conditions: slices.Clone(c.Status.Conditions), Instances: given.all}
 	var waiting []string
 	if d.plan != nil {
+		idle, links := given.idle(d.chain), 0
 		for _, l := range d.plan.Links {
-			link, why := linkStatus(c, l, seen)
+			if isIdle(l, idle) {
+				s.Links = append(s.Links, idleLink(l, seen))
+				continue
+			}
+			link, why := linkStatus(c, l, d.across, seen)
 			s.Links = append(s.Links, link)
-			if why != "" {
+			if links++; why != "" {
 				waiting = append(waiting, "link "+l.Name+": "+why)
 			}
 		}
-		s.Ready = fmt.Sprintf("%d/%d", len(s.Links)-len(waiting), len(s.Links))
+		s.Ready = fmt.Sprintf("%d/%d", links-len(waiting), links)
+		waiting = append(waiting, given.waiting...)
 	}
 	s.Verdict = verdicts(s.Links)
 	for _, one := range []metav1.Condition{d.planned, readiness(d, waiting), met(d, s.Links)} {
@@ -46,31 +53,60 @@ func statusOf(c *v1alpha1.Chain, d decision, seen map[portKey]port) v1alpha1.Cha
 
 func sameStatus(a, b v1alpha1.ChainStatus) bool { return equality.Semantic.DeepEqual(a, b) }
 
-// linkStatus is the status of a link, and what it waits for.
-func linkStatus(c *v1alpha1.Chain, l plan.Link, seen map[portKey]port) (v1alpha1.LinkStatus, string) {
-	link := v1alpha1.LinkStatus{Name: l.Name, Transport: l.Transport}
+// isIdle reports whether a link has an end at one of the idle instances.
+func isIdle(l plan.Link, idle map[string]bool) bool {
+	return slices.ContainsFunc(l.Ends, func(e plan.End) bool { return idle[e.Function] })
+}
+
+// idleLink is the status of a link of an instance that no pod has.
+func idleLink(l plan.Link, seen map[portKey]port) v1alpha1.LinkStatus {
+	return v1alpha1.LinkStatus{Name: l.Name, Transport: l.Transport, Ends: ends(l, seen), Idle: true}
+}
+
+// ends are where the ends of a link are.
+func ends(l plan.Link, seen map[portKey]port) (all []v1alpha1.EndStatus) {
 	for _, e := range l.Ends {
 		p := seen[portKey{e.Function, e.Port}]
-		link.Ends = append(link.Ends, v1alpha1.EndStatus{Function: e.Function, Port: e.Port, Pod: p.pod, Node: p.node})
+		all = append(all, v1alpha1.EndStatus{Function: e.Function, Port: e.Port, Pod: p.pod, Node: p.node, Tunnel: p.tunnel})
+	}
+	return all
+}
+
+// linkStatus is the status of a link, and what it waits for.
+func linkStatus(c *v1alpha1.Chain, l plan.Link, apart fleet.Across, seen map[portKey]port) (v1alpha1.LinkStatus, string) {
+	link := v1alpha1.LinkStatus{Name: l.Name, Transport: l.Transport, Ends: ends(l, seen)}
+	if other := apart.Link(l.Name); other != nil && len(nodesOf(l, seen)) > 1 {
+		link.Transport = other.Transport
 	}
 	old := v1alpha1.LinkStatus{}
 	if i := slices.IndexFunc(c.Status.Links, func(old v1alpha1.LinkStatus) bool { return old.Name == l.Name }); i >= 0 {
 		old = c.Status.Links[i]
 	}
-	for _, name := range requirements(l) {
-		if was := meta.FindStatusCondition(old.Requirements, name); was != nil {
+	for _, e := range l.Evidence {
+		if was := meta.FindStatusCondition(old.Requirements, e.Requirement); was != nil {
 			link.Requirements = append(link.Requirements, *was)
 		}
-		one := judged(name, l, seen)
+		one := judged(e, l, seen)
 		one.ObservedGeneration = c.Generation
 		meta.SetStatusCondition(&link.Requirements, one)
 	}
-	return link, missing(l, seen)
+	return link, missing(l, apart, seen)
+}
+
+// nodesOf are the nodes that have an end of a link.
+func nodesOf(l plan.Link, seen map[portKey]port) (nodes []string) {
+	for _, e := range l.Ends {
+		if node := seen[portKey{e.Function, e.Port}].node; node != "" && !slices.Contains(nodes, node) {
+			nodes = append(nodes, node)
+		}
+	}
+	return nodes
 }
 
 // missing is why a link is not up; "" if it is.
-func missing(l plan.Link, seen map[portKey]port) string {
-	var without, unprepared, nodes []string
+func missing(l plan.Link, apart fleet.Across, seen map[portKey]port) string {
+	nodes := nodesOf(l, seen)
+	var without, unprepared []string
 	for _, e := range l.Ends {
 		p := seen[portKey{e.Function, e.Port}]
 		switch {
@@ -84,14 +120,16 @@ func missing(l plan.Link, seen map[portKey]port) string {
 			unprepared = append(unprepared, fmt.Sprintf("the pod %s has its ports by an earlier plan: replace the pod", p.pod))
 		case !p.ready():
 			unprepared = append(unprepared, notReady(p, e.String()))
-		}
-		if !slices.Contains(nodes, p.node) {
-			nodes = append(nodes, p.node)
+		case len(nodes) > 1 && p.tied:
+			unprepared = append(unprepared, fmt.Sprintf("the pod %s has its ports from before the link could cross nodes: replace the pod", p.pod))
+		case len(nodes) > 1 && p.tunnel == nil:
+			unprepared = append(unprepared, fmt.Sprintf("the node %s has no tunnel for %s yet", p.node, e))
 		}
 	}
 	switch {
-	case len(nodes) > 1:
-		return fmt.Sprintf("its ends are on different nodes (%s): pods of one link must be on one node, so add podAffinity", strings.Join(nodes, ", "))
+	case len(nodes) > 1 && apart.Link(l.Name) == nil:
+		return fmt.Sprintf("its ends are on different nodes (%s), and it cannot cross: %s; or keep its pods on one node by podAffinity",
+			strings.Join(nodes, ", "), apart.Why[l.Name])
 	case len(without) > 0:
 		return "no pod has " + strings.Join(without, ", ")
 	}

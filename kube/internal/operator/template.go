@@ -13,19 +13,20 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/drayage/dray/internal/plan"
+	"github.com/drayage/dray/internal/plan/fleet"
 	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/manifest"
 	"github.com/drayage/dray/kube/api/v1alpha1"
 )
 
-// templates are the claim templates of a planned chain, one for each function.
+// templates are the claim templates of a planned chain, one for each function of its spec.
 func templates(c *v1alpha1.Chain, d decision) ([]*resourcev1.ResourceClaimTemplate, error) {
 	if d.plan == nil {
 		return nil, nil
 	}
 	var all []*resourcev1.ResourceClaimTemplate
-	for i := range d.chain.Functions {
-		t, err := template(c, d, &d.chain.Functions[i])
+	for _, instances := range manifest.Declared(d.chain) {
+		t, err := template(c, d, instances)
 		if err != nil {
 			return nil, err
 		}
@@ -34,24 +35,31 @@ func templates(c *v1alpha1.Chain, d decision) ([]*resourcev1.ResourceClaimTempla
 	return all, nil
 }
 
-func template(c *v1alpha1.Chain, d decision, f *chain.Function) (*resourcev1.ResourceClaimTemplate, error) {
-	labels := map[string]string{v1alpha1.LabelChain: c.Name, v1alpha1.LabelFunction: f.Name}
+// template has a request for each port, and says for each instance which port that is.
+func template(c *v1alpha1.Chain, d decision, instances []*chain.Function) (*resourcev1.ResourceClaimTemplate, error) {
+	name := instances[0].Declared()
+	labels := map[string]string{v1alpha1.LabelChain: c.Name, v1alpha1.LabelFunction: name}
 	t := &resourcev1.ResourceClaimTemplate{ObjectMeta: metav1.ObjectMeta{
-		Name: manifest.Template(c.Name, f.Name), Namespace: c.Namespace, Labels: labels,
+		Name: manifest.Template(c.Name, name), Namespace: c.Namespace, Labels: labels,
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(c, v1alpha1.GroupVersion.WithKind("Chain"))},
 	}}
 	t.Spec.Labels = labels
-	for _, p := range f.Ports {
-		link := linkOf(d.plan, f.Name, p.Name)
-		if link == nil {
-			continue // the schema refuses a port without a link
+	devices := &t.Spec.Spec.Devices
+	for i, f := range instances {
+		for _, p := range f.Ports {
+			link := linkOf(d.plan, f.Name, p.Name)
+			if link == nil {
+				continue // the schema refuses a port without a link
+			}
+			config, err := configOf(c, f, p, *link, d.across.Link(link.Name))
+			if err != nil {
+				return nil, err
+			}
+			if i == 0 {
+				devices.Requests = append(devices.Requests, requestOf(p, d.nodes))
+			}
+			devices.Config = append(devices.Config, config)
 		}
-		config, err := configOf(c, f, p, *link)
-		if err != nil {
-			return nil, err
-		}
-		t.Spec.Spec.Devices.Requests = append(t.Spec.Spec.Devices.Requests, requestOf(p, d.nodes))
-		t.Spec.Spec.Devices.Config = append(t.Spec.Spec.Devices.Config, config)
 	}
 	return t, nil
 }
@@ -96,9 +104,11 @@ func selector(nodes []string) string {
 	return fmt.Sprintf("device.attributes[%q].%s in [%s]", v1alpha1.Driver, v1alpha1.AttributeNode, strings.Join(quoted, ", "))
 }
 
-// configOf tells the node which port the request stands for.
-func configOf(c *v1alpha1.Chain, f *chain.Function, p chain.Port, l plan.Link) (resourcev1.DeviceClaimConfiguration, error) {
-	parameters, err := json.Marshal(v1alpha1.NewPortParameters(c.Name, f.Name, p.Name, bare(l)))
+// configOf tells the node which port the request stands for, if the pod is f.
+func configOf(c *v1alpha1.Chain, f *chain.Function, p chain.Port, l plan.Link, across *plan.Link) (resourcev1.DeviceClaimConfiguration, error) {
+	port := v1alpha1.NewPortParameters(c.Name, f.Name, p.Name, fleet.Bare(l), across)
+	port.Of = f.Of
+	parameters, err := json.Marshal(port)
 	if err == nil && len(parameters) > resourcev1.OpaqueParametersMaxLength {
 		err = fmt.Errorf("the link %s is too large for a claim: %d bytes, and %d are permitted; give it fewer ends",
 			l.Name, len(parameters), resourcev1.OpaqueParametersMaxLength)

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/drayage/dray/internal/plan"
+	"github.com/drayage/dray/internal/result/verdict"
 	"github.com/drayage/dray/kube/api/v1alpha1"
 )
 
@@ -18,12 +19,13 @@ var severity = map[metav1.ConditionStatus]int{metav1.ConditionTrue: 0, metav1.Co
 
 // judged is the verdict on one requirement of a link. Each end reports what it receives,
 // and the worst report counts; an end without a report counts as unknown.
-func judged(name string, l plan.Link, seen map[portKey]port) metav1.Condition {
+func judged(required plan.Evidence, l plan.Link, seen map[portKey]port) metav1.Condition {
 	worst := metav1.Condition{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonMet}
 	for i, e := range l.Ends {
 		p := seen[portKey{e.Function, e.Port}]
-		one := metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotMeasured, Message: "no figures yet"}
-		if reported := meta.FindStatusCondition(p.conditions, name); reported != nil {
+		one := metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotMeasured,
+			Message: verdict.Message{Required: required.Required, Because: "no figures yet"}.String()}
+		if reported := meta.FindStatusCondition(p.conditions, required.Requirement); reported != nil {
 			one = *reported
 		}
 		one.Message = e.String() + ": " + one.Message
@@ -31,7 +33,7 @@ func judged(name string, l plan.Link, seen map[portKey]port) metav1.Condition {
 			worst = one
 		}
 	}
-	return condition(name, worst.Status, worst.Reason, worst.Message)
+	return condition(required.Requirement, worst.Status, worst.Reason, worst.Message)
 }
 
 // met is the condition Met of a chain: False if one requirement is missed, else Unknown

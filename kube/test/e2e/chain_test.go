@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -43,30 +44,39 @@ type pod struct {
 	hostUsers      bool
 	user           int
 	template       string // if empty, that of the function
+	node           string // if empty, that of the chain's other pod
+	restart        string // restartPolicy; if empty, Never
+}
+
+const together = `
+    podAffinity:
+      requiredDuringSchedulingIgnoredDuringExecution:
+      - {labelSelector: {matchLabels: {chain: f1}}, topologyKey: kubernetes.io/hostname}`
+
+// affinity is where the pod may be.
+func (p pod) affinity() string {
+	if p.node == "" {
+		return together
+	}
+	return fmt.Sprintf(`
+    nodeAffinity:
+      requiredDuringSchedulingIgnoredDuringExecution:
+        nodeSelectorTerms: [{matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [%s]}]}]`, p.node)
 }
 
 // manifest is a pod that PodSecurity "restricted" admits.
 func (p pod) manifest() string {
-	if p.user == 0 {
-		p.user = 1000
-	}
-	if p.template == "" {
-		p.template = "f1-" + p.function
-	}
 	return fmt.Sprintf(`
 apiVersion: v1
 kind: Pod
 metadata: {name: %s, labels: {chain: f1}}
 spec:
   hostUsers: %v
-  restartPolicy: Never
+  restartPolicy: %s
   automountServiceAccountToken: false
   terminationGracePeriodSeconds: 5
   securityContext: {runAsNonRoot: true, runAsUser: %d, runAsGroup: 1000, seccompProfile: {type: RuntimeDefault}}
-  affinity:
-    podAffinity:
-      requiredDuringSchedulingIgnoredDuringExecution:
-      - {labelSelector: {matchLabels: {chain: f1}}, topologyKey: kubernetes.io/hostname}
+  affinity:%s
   resourceClaims: [{name: ports, resourceClaimTemplateName: %s}]
   containers:
   - name: c
@@ -75,13 +85,15 @@ spec:
     command: [sh, -c, %q]
     securityContext: {allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: {drop: [ALL]}}
     resources: {claims: [{name: ports}]}
-`, p.name, p.hostUsers, p.user, p.template, image, p.command)
+`, p.name, p.hostUsers, cmp.Or(p.restart, "Never"), cmp.Or(p.user, 1000), p.affinity(), cmp.Or(p.template, "f1-"+p.function), image, p.command)
 }
 
 const (
 	sends    = "exec draygen ping --port dray:f1u --rate 1000pps --size 200 --check --peer-timeout 180s"
-	receives = "exec draygen sink --port dray:f1u --reflect --check"
+	receives = "exec draygen sink --port dray:f1u --reflect --check --interval 1s"
 	sleeps   = "exec sleep 1000000"
+	// sendsLater starts to send at the signal SIGUSR1.
+	sendsLater = "trap '" + sends + "' USR1; while :; do sleep 0.2; done"
 )
 
 // traffic makes the chain and two pods with traffic between them.
@@ -94,14 +106,47 @@ func (c *cluster) traffic(hostUsers bool) {
 	c.flows()
 }
 
-// received is how many packets pod du has got, as the broker of its node knows.
-func (c *cluster) received() (uint64, error) {
-	out, err := c.try("get", "--raw", "/api/v1/namespaces/dray-system/pods/"+c.daemon("dray-node", c.node("du"))+":9464/proxy/metrics")
+// trafficAcross does the same from node n1 to n2. The sender begins when both nodes serve
+// the link: what one sends before the other receives is lost.
+func (c *cluster) trafficAcross(hostUsers bool) {
+	c.t.Helper()
+	c.awaitNetwork()
+	c.apply(f1)
+	c.apply(pod{name: "du", function: "du", command: receives, hostUsers: hostUsers, node: "n2"}.manifest())
+	c.apply(pod{name: "cu-up", function: "cu-up", command: sendsLater, hostUsers: hostUsers, node: "n1"}.manifest())
+	c.ready("du", "cu-up")
+	c.awaitTransport("vxlan")
+	c.in("exec", "cu-up", "--", "kill", "-USR1", "1")
+	c.flows()
+}
+
+// awaitNetwork waits until each node offers links to others: a pod made before that has
+// its ports on one node for good.
+func (c *cluster) awaitNetwork() {
+	c.t.Helper()
+	c.until("links to other nodes on offer", func() error {
+		out, err := c.try("-n", "dray-system", "get", "configmaps", "-l", "drayage.io/inventory=true", "-o", `jsonpath={range .items[*]}{.data.network\.json}{"\n"}{end}`)
+		if err == nil && strings.Count(out, `"mtu"`) != 2 {
+			err = fmt.Errorf("%q", out)
+		}
+		return err
+	})
+}
+
+// metrics are those of dray-node. A request that goes to the address that its pod had before a power cut would
+// hang for a minute.
+func (c *cluster) metrics(node string) (string, error) {
+	return c.try("get", "--request-timeout=5s", "--raw", "/api/v1/namespaces/dray-system/pods/"+c.daemon("dray-node", node)+":9464/proxy/metrics")
+}
+
+// receivedBy is how many packets a port of a pod has got, as the broker of its node knows.
+func (c *cluster) receivedBy(pod, port string) (uint64, error) {
+	out, err := c.metrics(c.node(pod))
 	if err != nil {
 		return 0, err
 	}
 	for _, line := range strings.Split(out, "\n") {
-		if strings.HasPrefix(line, "dray_port_received_packets_total") && strings.Contains(line, c.namespace+"/f1") && strings.Contains(line, `to="du.f1u"`) {
+		if strings.HasPrefix(line, "dray_port_received_packets_total") && strings.Contains(line, `namespace="`+c.namespace+`"`) && strings.Contains(line, `to="`+port+`"`) {
 			var n float64
 			_, err := fmt.Sscan(line[strings.LastIndex(line, " ")+1:], &n)
 			return uint64(n), err
@@ -111,11 +156,14 @@ func (c *cluster) received() (uint64, error) {
 }
 
 // flows waits until some hundred packets more have arrived.
-func (c *cluster) flows() {
+func (c *cluster) flows() { c.t.Helper(); c.flowsTo("du", "du.f1u") }
+
+// flowsTo waits until some hundred packets more have arrived at a port of a pod.
+func (c *cluster) flowsTo(pod, port string) {
 	c.t.Helper()
 	var first uint64
-	c.until("traffic", func() error {
-		n, err := c.received()
+	c.until("traffic to "+port, func() error {
+		n, err := c.receivedBy(pod, port)
 		if err == nil && first == 0 {
 			first = n
 		}
@@ -141,7 +189,7 @@ func (c *cluster) finish() (sender, receiver result) {
 
 func (c *cluster) end(pod string) result {
 	c.t.Helper()
-	c.in("exec", pod, "--", "kill", "-TERM", "1")
+	_, _ = c.try("-n", c.namespace, "exec", pod, "--", "kill", "-TERM", "1") // it may end before its command does
 	c.until(pod+" ended", func() error {
 		var p corev1.Pod
 		if err := c.get("pod", pod, &p); err != nil {
@@ -152,9 +200,14 @@ func (c *cluster) end(pod string) result {
 		}
 		return nil
 	})
-	lines := strings.Split(strings.TrimSpace(c.in("logs", pod)), "\n")
-	var r result
-	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &r); err != nil {
+	return c.printed(pod)
+}
+
+// printed is the result that a pod's draygen printed; args are more arguments of kubectl logs.
+func (c *cluster) printed(pod string, args ...string) (r result) {
+	c.t.Helper()
+	lines := strings.Split(strings.TrimSpace(c.in(append([]string{"logs", pod}, args...)...)), "\n")
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &r); err != nil || r.Event != "result" {
 		c.t.Fatalf("%s printed %q: %v", pod, lines, err)
 	}
 	return r
@@ -213,7 +266,18 @@ func (c *cluster) chain() (*v1alpha1.Chain, error) {
 	return &chain, c.get("chain", "f1", &chain)
 }
 
-// left lists what nodes keep of this namespace's chains, and of claims that nobody has.
+// halves are the links to other nodes that a node has.
+func (c *cluster) halves(node string) (names []string) {
+	c.t.Helper()
+	c.until("list of links to other nodes", func() error {
+		out, err := c.try("-n", "dray-system", "exec", c.daemon("dray-net", node), "--", "/dray-net", "list")
+		names = strings.Fields(out)
+		return err
+	})
+	return names
+}
+
+// left is what nodes keep of any chain, and which claims of this namespace exist.
 func (c *cluster) left() error {
 	for _, node := range []string{"n1", "n2"} {
 		for what, list := range map[string]string{
@@ -221,10 +285,22 @@ func (c *cluster) left() error {
 			"CDI devices": "ls /var/run/cdi | grep ports.drayage.io || true",
 			"links":       "ls /run/dray/k8s/broker/links",
 		} {
-			if out := c.on(node, "sh", "-c", list); strings.TrimSpace(out) != "" {
-				return fmt.Errorf("%s on %s: %s", what, node, strings.Fields(out))
+			out, err := c.run("", "on", node, "sh", "-c", list)
+			if err != nil || strings.TrimSpace(out) != "" {
+				return fmt.Errorf("%s on %s: %s (%v)", what, node, strings.Fields(out), err)
 			}
 		}
+		if halves := c.halves(node); len(halves) > 0 {
+			return fmt.Errorf("halves of links on %s: %s", node, halves)
+		}
+		kept, err := c.try("-n", "dray-system", "exec", c.daemon("dray-net", node), "--", "/dray-net", "list-kept")
+		if err != nil || kept != "" {
+			return fmt.Errorf("the keeper of %s has %s (%v)", node, strings.Fields(kept), err)
+		}
+	}
+	claims, err := c.try("get", "resourceclaims", "-n", c.namespace, "-o", "name")
+	if err != nil || claims != "" {
+		return fmt.Errorf("claims: %s (%v)", claims, err)
 	}
 	return nil
 }

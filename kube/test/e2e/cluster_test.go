@@ -15,13 +15,18 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/rand"
+
+	"github.com/drayage/dray/test/testenv"
 )
 
 // clusterEnv names the program that controls the cluster.
 const clusterEnv = "DRAY_KUBE_CLUSTER"
 
 // patience bounds each wait, on a busy machine.
-const patience = 3 * time.Minute
+var patience = testenv.Patient(5 * time.Minute)
+
+// worthSaying is how long a wait is that the log explains.
+const worthSaying = 30 * time.Second
 
 // cluster is the cluster, and a namespace of the test whose pods are restricted.
 type cluster struct {
@@ -56,7 +61,7 @@ func (c *cluster) explain() {
 		out, _ := c.try(append(args, "-n", c.namespace)...)
 		c.t.Logf("%s:\n%s", strings.Join(args, " "), out)
 	}
-	for _, component := range []string{"dray-node", "dray-broker", "dray-operator"} {
+	for _, component := range []string{"dray-node", "dray-broker", "dray-net", "dray-operator"} {
 		out, _ := c.try("logs", "-n", "dray-system", "-l", "app.kubernetes.io/name="+component, "--tail=25", "--prefix")
 		c.t.Logf("%s:\n%s", component, out)
 	}
@@ -82,7 +87,13 @@ func (c *cluster) try(args ...string) (string, error) {
 // kubectl fails the test if the command fails.
 func (c *cluster) kubectl(args ...string) string {
 	c.t.Helper()
-	out, err := c.try(args...)
+	return c.must(append([]string{"kubectl"}, args...)...)
+}
+
+// must runs a command of the cluster's program.
+func (c *cluster) must(args ...string) string {
+	c.t.Helper()
+	out, err := c.run("", args...)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -114,11 +125,7 @@ func (c *cluster) tryApply(manifest string) error {
 // on runs a program on a node, as its root.
 func (c *cluster) on(node string, args ...string) string {
 	c.t.Helper()
-	out, err := c.run("", append([]string{"on", node}, args...)...)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	return out
+	return c.must(append([]string{"on", node}, args...)...)
 }
 
 // get decodes an object of the namespace.
@@ -134,11 +141,16 @@ func (c *cluster) get(kind, name string, into any) error {
 func (c *cluster) until(what string, holds func() error) time.Duration {
 	c.t.Helper()
 	start := time.Now()
+	var last error
 	for {
 		err := holds()
 		if err == nil {
+			if took := time.Since(start); took > worthSaying {
+				c.t.Logf("%s only after %v; until then: %v", what, took.Round(time.Second), last)
+			}
 			return time.Since(start)
 		}
+		last = err
 		if time.Since(start) > patience {
 			c.t.Fatalf("after %s: not %s: %v", patience, what, err)
 		}

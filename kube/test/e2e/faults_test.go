@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -37,8 +38,14 @@ func TestDaemonDeathsLoseNothing(t *testing.T) {
 // killProgram kills a program on a node. It need not run there.
 func (c *cluster) killProgram(node, program string) {
 	c.t.Helper()
-	c.on(node, "sh", "-c", fmt.Sprintf(`for p in /proc/[0-9]*; do
-	[ "$(tr '\0' ' ' <"$p/cmdline" 2>/dev/null | cut -d' ' -f1)" != %q ] || kill -KILL "${p#/proc/}"; done`, program))
+	c.on(node, "sh", "-c", "kill -KILL "+strings.Join(c.processes(node, program), " ")+" 2>/dev/null || true")
+}
+
+// processes are the processes of a node that run a command, whatever its flags.
+func (c *cluster) processes(node, program string) []string {
+	c.t.Helper()
+	return strings.Fields(c.on(node, "sh", "-c", fmt.Sprintf(`for p in /proc/[0-9]*; do
+	case "$(tr '\0' ' ' <"$p/cmdline" 2>/dev/null)" in "%[1]s "|"%[1]s -"*) echo "${p#/proc/}";; esac; done`, program)))
 }
 
 func (c *cluster) deleteDaemon(name, node string) {
@@ -59,6 +66,12 @@ func TestNothingIsLeft(t *testing.T) {
 		},
 		"while no driver runs": func(c *cluster) {
 			c.withoutDriver(func() { c.in("delete", "pods", "--all", "--wait=false") })
+		},
+		"while the node has no power": func(c *cluster) {
+			node := c.node("du")
+			c.must("halt", node)
+			c.in("delete", "pods", "--all", "--force", "--grace-period=0")
+			c.must("boot", node)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -119,11 +132,8 @@ func TestAPodMadeWithoutADriverStartsSoonAfterIt(t *testing.T) {
 func TestAPowerCutKeepsTheClaims(t *testing.T) {
 	c := newCluster(t)
 	c.apply(f1)
-	again := func(name, function, command string) string {
-		return strings.Replace(pod{name: name, function: function, command: command}.manifest(), "restartPolicy: Never", "restartPolicy: Always", 1)
-	}
-	c.apply(again("du", "du", receives))
-	c.apply(again("cu-up", "cu-up", sends))
+	c.apply(pod{name: "du", function: "du", command: receives, restart: "Always"}.manifest())
+	c.apply(pod{name: "cu-up", function: "cu-up", command: sends, restart: "Always"}.manifest())
 	c.ready("du", "cu-up")
 	c.flows()
 	before, err := c.claim("du")
@@ -132,9 +142,7 @@ func TestAPowerCutKeepsTheClaims(t *testing.T) {
 	}
 	node := c.node("du")
 	start := time.Now()
-	if _, err := c.run("", "reboot", node); err != nil {
-		t.Fatal(err)
-	}
+	c.must("reboot", node)
 	booted := time.Now()
 	c.until("restarted", func() error {
 		var p corev1.Pod
@@ -150,7 +158,7 @@ func TestAPowerCutKeepsTheClaims(t *testing.T) {
 	c.flows()
 	t.Logf("booted after %v, traffic %v later", booted.Sub(start).Round(time.Second), time.Since(booted).Round(time.Second))
 	after, err := c.claim("du")
-	if err != nil || after.UID != before.UID || len(after.Status.Devices) != 1 || after.Status.Devices[0].NetworkData.HardwareAddress != before.Status.Devices[0].NetworkData.HardwareAddress {
+	if err != nil || after.UID != before.UID || len(after.Status.Devices) != 1 || !reflect.DeepEqual(after.Status.Devices[0].NetworkData, before.Status.Devices[0].NetworkData) {
 		t.Errorf("before %+v, after %+v: %v", before.Status, after.Status, err)
 	}
 }

@@ -3,9 +3,12 @@
 package e2e
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -207,4 +210,60 @@ func TestDrayNodeStaysOnItsNode(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
+}
+
+// A role without the verb that the API server does not name is an event of dray-node.
+func TestAMissingVerbIsAnEvent(t *testing.T) {
+	if testing.Short() {
+		t.Skip("changes what every pod of dray-node may do: run make test-kube")
+	}
+	c := newCluster(t)
+	role := c.kubectl("get", "clusterrole", "dray-node", "-o", "json")
+	var less struct {
+		APIVersion string         `json:"apiVersion"`
+		Kind       string         `json:"kind"`
+		Metadata   map[string]any `json:"metadata"`
+		Rules      []struct {
+			APIGroups     []string `json:"apiGroups"`
+			Resources     []string `json:"resources"`
+			ResourceNames []string `json:"resourceNames,omitempty"`
+			Verbs         []string `json:"verbs"`
+		} `json:"rules"`
+	}
+	if err := json.Unmarshal([]byte(role), &less); err != nil {
+		t.Fatal(err)
+	}
+	all := len(less.Rules)
+	for i, r := range less.Rules {
+		if slices.Contains(r.Verbs, "associated-node:update") {
+			less.Rules = slices.Delete(less.Rules, i, i+1)
+			break
+		}
+	}
+	if len(less.Rules) == all {
+		t.Fatalf("no rule has the verb: %s", role)
+	}
+	less.Metadata = map[string]any{"name": "dray-node"}
+	text, err := json.Marshal(less)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, err := filepath.Abs("../../deploy/base/dray-node-rbac.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.kubectl("replace", "-f", whole) })
+	if _, err := c.run(string(text), "kubectl", "replace", "-f", "-"); err != nil {
+		t.Fatal(err)
+	}
+	c.apply(f1)
+	c.apply(pod{name: "du", function: "du", command: sleeps}.manifest())
+	c.ready("du")
+	c.until("an event", func() error {
+		events, err := c.try("-n", "dray-system", "get", "events", "--field-selector", "reason=Forbidden", "-o", "wide")
+		if err == nil && !strings.Contains(events, "associated-node:update") {
+			err = errors.New(events)
+		}
+		return err
+	})
 }

@@ -60,6 +60,7 @@ type Document struct {
 	Facts    []Fact // of the page's head
 	Sections []Section
 	Records  []Record
+	Seen     bool     // it shows what was seen at one time, and has no records
 	Closing  []string // the terminal's last lines: path of the page, and next steps
 	Data     any      // for programs; it has a schema field
 }

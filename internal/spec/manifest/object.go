@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package chainspec reads the spec of a Chain object as the chain file that it stands
-// for, so that both obey the same rules.
-package chainspec
+package manifest
 
 import (
 	"bytes"
@@ -45,7 +43,8 @@ func (i Invalid) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Parse reads the spec of the object of that name. The error, if any, is an Invalid.
+// Parse reads the spec of the object of that name as the chain file that it stands for,
+// so that both obey the same rules. The error, if any, is an Invalid.
 func Parse(name string, spec []byte) (*chain.Chain, error) {
 	text, err := document(name, spec)
 	if err != nil {
@@ -53,7 +52,12 @@ func Parse(name string, spec []byte) (*chain.Chain, error) {
 	}
 	c, err := chain.Parse("", text)
 	var faults parse.Errors
-	if errors.As(err, &faults) {
+	if err == nil {
+		r := refusals{}
+		r.counts(c)
+		faults = r.faults
+	}
+	if faults != nil || errors.As(err, &faults) {
 		return nil, placesOf(text).translate(faults)
 	}
 	return c, err

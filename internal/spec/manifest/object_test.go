@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package chainspec_test
+package manifest_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -14,8 +15,6 @@ import (
 
 	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/manifest"
-	"github.com/drayage/dray/kube/api/v1alpha1"
-	"github.com/drayage/dray/kube/internal/chainspec"
 )
 
 // exported is the name and the spec of the object for a chain file.
@@ -26,15 +25,11 @@ func exported(t *testing.T, file string, text []byte) (string, []byte) {
 		t.Fatal(err)
 	}
 	var object struct {
-		APIVersion string `yaml:"apiVersion"`
-		Metadata   struct{ Name string }
-		Spec       map[string]any
+		Metadata struct{ Name string }
+		Spec     map[string]any
 	}
 	if err := yaml.Unmarshal([]byte(m.YAML), &object); err != nil {
 		t.Fatal(err)
-	}
-	if object.APIVersion != v1alpha1.GroupVersion.String() {
-		t.Errorf("the manifest is of %s, the operator of %s", object.APIVersion, v1alpha1.GroupVersion)
 	}
 	spec, err := json.Marshal(object.Spec)
 	if err != nil {
@@ -122,7 +117,7 @@ func TestExportedChainsComeBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := chainspec.Parse(exported(t, file, text))
+		got, err := manifest.Parse(exported(t, file, text))
 		if err != nil {
 			t.Errorf("%s: %v", file, err)
 			continue
@@ -134,7 +129,7 @@ func TestExportedChainsComeBack(t *testing.T) {
 }
 
 func TestFunctionsAreExternal(t *testing.T) {
-	c, err := chainspec.Parse("c", []byte(`{"functions":[{"name":"a"}]}`))
+	c, err := manifest.Parse("c", []byte(`{"functions":[{"name":"a"}]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,8 +144,8 @@ func TestFaultsNameFieldsOfTheObject(t *testing.T) {
 	  {"name":"a","ports":[{"name":"p0","face":"native","ip":"10.0.0.300/24"}]}],
 	 "links":[{"name":"l","ends":["a.p0","b.p9"],"requires":{"latency":"25","mtu":20}},
 	  {"name":"m","ends":["a.p1","a.p0"],"colour":"red"}]}`
-	_, err := chainspec.Parse("Chain", []byte(spec))
-	var got chainspec.Invalid
+	_, err := manifest.Parse("Chain", []byte(spec))
+	var got manifest.Invalid
 	if !reflect.TypeOf(err).AssignableTo(reflect.TypeOf(got)) {
 		t.Fatalf("%T: %v", err, err)
 	}
@@ -173,9 +168,35 @@ func TestFaultsNameFieldsOfTheObject(t *testing.T) {
 	}
 }
 
+// The schema of objects cannot count instances, so the limits of claims are checked here.
+func TestInstancesFitIntoAClaim(t *testing.T) {
+	const spec = `{"functions":[{"name":"lb","ports":[%s]},{"name":"worker","instances":%d,"ports":[%s]}],"links":[%s]}`
+	of := func(ports, instances int) []byte {
+		var p, l []string
+		for i := range ports {
+			p = append(p, fmt.Sprintf(`{"name":"p%d","face":"native"}`, i))
+			l = append(l, fmt.Sprintf(`{"name":"l%d","ends":["lb.p%[1]d","worker.p%[1]d"]}`, i))
+		}
+		return fmt.Appendf(nil, spec, strings.Join(p, ","), instances, strings.Join(p, ","), strings.Join(l, ","))
+	}
+	c, err := manifest.Parse("c", of(2, 16))
+	if err != nil || len(c.Links) != 32 {
+		t.Errorf("32 ports: %v", err)
+	}
+	_, err = manifest.Parse("c", of(3, 11))
+	for _, want := range []string{
+		"spec.functions[0]: 33 ports are more than the limit of 32 in Kubernetes; split the chain",
+		"spec.functions[1]: 33 ports of all instances are more than the limit of 32 in Kubernetes; split the chain",
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("33 ports: %v\nwant %s", err, want)
+		}
+	}
+}
+
 func TestWhatIsNoObject(t *testing.T) {
 	for _, spec := range []string{"", "null", "[]", "3", `"x"`, `{"functions": 3}`, `{"functions": [7, null, {}]}`, `{"links": {"a": []}}`} {
-		if _, err := chainspec.Parse("c", []byte(spec)); err == nil || !strings.HasPrefix(err.Error(), "spec") {
+		if _, err := manifest.Parse("c", []byte(spec)); err == nil || !strings.HasPrefix(err.Error(), "spec") {
 			t.Errorf("%s: %v", spec, err)
 		}
 	}
@@ -184,7 +205,7 @@ func TestWhatIsNoObject(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"functions":[{"name":"a","ports":[{"name":"p0","face":"native"}]}],"links":[]}`))
 	f.Fuzz(func(t *testing.T, spec []byte) {
-		c, err := chainspec.Parse("c", spec)
+		c, err := manifest.Parse("c", spec)
 		if (c == nil) == (err == nil) {
 			t.Errorf("chain %v, error %v", c, err)
 		}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/drayage/dray/internal/result/verdict"
+	"github.com/drayage/dray/internal/spec/manifest"
+)
+
+// Chain is an object Chain, as far as it is shown.
+type Chain struct {
+	Metadata struct {
+		Namespace  string `json:"namespace"`
+		Name       string `json:"name"`
+		Generation int64  `json:"generation"`
+	} `json:"metadata"`
+	Spec   json.RawMessage `json:"spec"`
+	Status struct {
+		ObservedGeneration int64       `json:"observedGeneration"`
+		Conditions         []Condition `json:"conditions"`
+		Links              []Link      `json:"links"`
+	} `json:"status"`
+}
+
+// Link is one link of a chain.
+type Link struct {
+	Name         string      `json:"name"`
+	Transport    string      `json:"transport"`
+	Ends         []End       `json:"ends"`
+	Idle         bool        `json:"idle"` // a link of an instance that no pod has
+	Requirements []Condition `json:"requirements"`
+}
+
+// End is one end of a link. It has no pod until one claims the port.
+type End struct {
+	Function string `json:"function"`
+	Port     string `json:"port"`
+	Pod      string `json:"pod,omitempty"`
+	Node     string `json:"node,omitempty"`
+}
+
+// Name is "function.port".
+func (e End) Name() string { return e.Function + "." + e.Port }
+
+// Condition is a condition of a chain, or the verdict on a requirement of a link.
+type Condition struct {
+	Type    string    `json:"type"`
+	Status  string    `json:"status"` // "True", "False", "Unknown"
+	Reason  string    `json:"reason"`
+	Message string    `json:"message"`
+	Since   time.Time `json:"lastTransitionTime"`
+}
+
+// Values of Condition.Status.
+const (
+	isTrue  = "True"
+	isFalse = "False"
+)
+
+// Name is "namespace/name".
+func (c *Chain) Name() string { return c.Metadata.Namespace + "/" + c.Metadata.Name }
+
+// Condition is the condition of that type; without one, its status is empty.
+func (c *Chain) Condition(kind string) Condition { return find(c.Status.Conditions, kind) }
+
+func find(all []Condition, kind string) Condition {
+	for _, one := range all {
+		if one.Type == kind {
+			return one
+		}
+	}
+	return Condition{Type: kind}
+}
+
+// Nodes are the nodes with ends of the chain's links.
+func (c *Chain) Nodes() []string {
+	var nodes []string
+	for _, l := range c.Status.Links {
+		for _, e := range l.Ends {
+			if e.Node != "" && !slices.Contains(nodes, e.Node) {
+				nodes = append(nodes, e.Node)
+			}
+		}
+	}
+	return nodes
+}
+
+// Seen reports whether the status is about the chain as it is now.
+func (c *Chain) Seen() bool {
+	return c.Status.ObservedGeneration == c.Metadata.Generation && len(c.Status.Conditions) > 0
+}
+
+// Holds reports whether a condition is true.
+func (c Condition) Holds() bool { return c.Status == isTrue }
+
+// Word is the verdict that a requirement's condition stands for.
+func (c Condition) Word() verdict.Word {
+	switch c.Status {
+	case isTrue:
+		return verdict.Met
+	case isFalse:
+		return verdict.Missed
+	}
+	return verdict.NotMeasurable
+}
+
+// Chains are the chains of the namespace, or of all.
+func (k *Kubectl) Chains(ctx context.Context, everywhere bool) ([]Chain, error) {
+	where := in(k.Namespace)
+	if everywhere {
+		where = []string{"--all-namespaces"}
+	}
+	var list struct {
+		Items []Chain `json:"items"`
+	}
+	err := k.get(ctx, &list, where, manifest.Resource)
+	return list.Items, err
+}
+
+// Chain is one chain of the namespace.
+func (k *Kubectl) Chain(ctx context.Context, name string) (*Chain, error) {
+	var c Chain
+	err := k.get(ctx, &c, in(k.Namespace), manifest.Resource, name)
+	if isMissing(err) {
+		return nil, &Error{Text: fmt.Sprintf("there is no chain %q in this namespace", name), Fix: "kubectl dray status --all-namespaces"}
+	}
+	return &c, err
+}

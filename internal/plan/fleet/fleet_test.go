@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/drayage/dray/internal/plan"
+	"github.com/drayage/dray/internal/plan/fleet"
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/inventory"
+	"github.com/drayage/dray/internal/spec/manifest"
+)
+
+// published is an inventory as in an object.
+func published(inventory []byte) map[string]string {
+	return map[string]string{manifest.KeyInventory: string(inventory)}
+}
+
+func twoFunctions(t *testing.T, requires string) *chain.Chain {
+	t.Helper()
+	c, err := manifest.Parse("f1", []byte(`{"functions":[{"name":"cu","ports":[{"name":"f1u","face":"native"}]},
+		{"name":"du","ports":[{"name":"f1u","face":"native"}]}],
+		"links":[{"name":"f1u","ends":["cu.f1u","du.f1u"],"requires":{`+requires+`}}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// node is a node that can make links of that transport.
+func node(t *testing.T, name, transport string) fleet.Node {
+	t.Helper()
+	inv := inventory.Inventory{
+		Host: inventory.Host{Hostname: "host-of-" + name, CPUs: []int{0, 1}, MemoryTotal: 1 << 33, MemoryFree: 1 << 33},
+		Transports: []inventory.Transport{{
+			Item: inventory.Item{Name: transport, Status: inventory.OK},
+			Caps: inventory.Caps{Faces: []string{"native"}, Isolation: "link", MinEnds: 2, MaxEnds: 2, MaxMTU: 9000},
+		}},
+	}
+	data, err := json.Marshal(inv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fleet.ReadNode(name, "dray-inventory-"+name, published(data))
+}
+
+func TestNodesHaveTheNamesOfTheirOwners(t *testing.T) {
+	inv := []byte(`{"host":{"hostname":"localhost"}}`)
+	for want, n := range map[string]fleet.Node{
+		"n1":        fleet.ReadNode("n1", "dray-inventory-n1", published(inv)),
+		"localhost": fleet.ReadNode("", "dray-inventory-n1", published(inv)),
+		"some-map":  fleet.ReadNode("", "some-map", published([]byte(`{}`))),
+	} {
+		if n.Name != want || n.Fault != "" || n.Inventory.Host.Hostname != want {
+			t.Errorf("%+v, want %s", n, want)
+		}
+	}
+	if n := fleet.ReadNode("n4", "m", published([]byte("{"))); n.Name != "n4" || !strings.HasPrefix(n.Fault, "its inventory cannot be read: ") {
+		t.Errorf("%+v", n)
+	}
+}
+
+func TestLargestGroupIsChosen(t *testing.T) {
+	c := twoFunctions(t, `"latency":"1ms"`)
+	broken := fleet.ReadNode("n9", "m", published([]byte("{")))
+	all := fleet.Plan(c, []fleet.Node{broken, node(t, "n2", "shm"), node(t, "n0", "memif"), node(t, "n1", "shm")})
+	choice := fleet.Choose(all)
+	const want = "on n1, n2; not on n0: its links would differ from those on n1; n9: its inventory cannot be read: "
+	if got := choice.String(); !strings.HasPrefix(got, want) {
+		t.Errorf("got  %s\nwant %s…", got, want)
+	}
+	if choice.Plan == nil || choice.Plan.Links[0].Transport != "shm" || all[0].Node != "n0" {
+		t.Errorf("%+v of %+v", choice, all)
+	}
+}
+
+func TestInfeasibleEverywhere(t *testing.T) {
+	all := fleet.Plan(twoFunctions(t, `"latency":"1ns"`), []fleet.Node{node(t, "n2", "shm"), node(t, "n1", "shm")})
+	choice := fleet.Choose(all)
+	if got := choice.String(); choice.Plan != nil || !strings.HasPrefix(got, "n1, n2: link f1u: latency ≤ 1ns at p99: ") || strings.Contains(got, ". ") {
+		t.Errorf("%+v: %s", choice, got)
+	}
+	if p := all[0].Plan; p == nil || len(p.Violations) != 1 || p.Violations[0].Position != "" {
+		t.Errorf("the plan of an infeasible chain is %+v", p)
+	}
+}
+
+func TestNoNode(t *testing.T) {
+	if got := fleet.Choose(nil).String(); got != fleet.NoNode {
+		t.Error(got)
+	}
+}
+
+func TestReasonsDoNotCount(t *testing.T) {
+	a := plan.Link{Name: "l", Transport: "shm", Reason: "fast", Evidence: []plan.Evidence{{Requirement: "latency", Required: "≤ 1ms", Expected: "1us"}}}
+	b := a
+	b.Reason, b.Evidence = "faster", []plan.Evidence{{Requirement: "latency", Required: "≤ 1ms", Expected: "2us"}}
+	if !fleet.Same(a, b) {
+		t.Error("links differ by their reasons")
+	}
+	b.Evidence = []plan.Evidence{{Requirement: "latency", Required: "≤ 2ms"}}
+	if fleet.Same(a, b) {
+		t.Error("links with other requirements are the same")
+	}
+}
+
+func TestNames(t *testing.T) {
+	if got := fleet.Names([]string{"a", "b", "c", "d", "e", "f", "g"}); got != "a, b, c, d, e and 2 more" {
+		t.Error(got)
+	}
+}

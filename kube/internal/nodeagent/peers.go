@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeagent
+
+import (
+	"context"
+	"encoding/json"
+	"net/netip"
+	"sync/atomic"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/drayage/dray/kube/api/v1alpha1"
+	"github.com/drayage/dray/kube/internal/claims"
+)
+
+// peers knows from the status of chains on which node each end of a link is, and which
+// claim is which instance.
+type peers struct {
+	node   string
+	lister atomic.Pointer[cache.GenericLister] // nil: not synced yet
+}
+
+// elsewhere is the other end of a link if that is on another node.
+type elsewhere struct {
+	tunnel *v1alpha1.Tunnel // nil: not known yet
+}
+
+// chains is the resource of Chain.
+var chains = schema.GroupVersionResource{Group: v1alpha1.GroupVersion.Group, Version: v1alpha1.GroupVersion.Version, Resource: "chains"}
+
+// watch follows all chains until ctx ends, and calls changed after each change. It
+// returns once the present state is known.
+func (p *peers) watch(ctx context.Context, client dynamic.Interface, changed func()) error {
+	factory := dynamicinformer.NewFilteredDynamicSharedInformerFactory(client, 0, metav1.NamespaceAll, nil)
+	informer := factory.ForResource(chains)
+	if err := informer.Informer().SetTransform(onlyStatus); err != nil {
+		return err
+	}
+	_, err := informer.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(any) { changed() }, UpdateFunc: func(any, any) { changed() }, DeleteFunc: func(any) { changed() },
+	})
+	if err != nil {
+		return err
+	}
+	factory.Start(ctx.Done())
+	factory.WaitForCacheSync(ctx.Done())
+	lister := informer.Lister()
+	p.lister.Store(&lister)
+	changed()
+	return ctx.Err()
+}
+
+// onlyStatus keeps what peers reads of a chain.
+func onlyStatus(object any) (any, error) {
+	u, ok := object.(*unstructured.Unstructured)
+	if !ok {
+		return object, nil
+	}
+	slim := &unstructured.Unstructured{Object: map[string]any{"status": u.Object["status"]}}
+	slim.SetNamespace(u.GetNamespace())
+	slim.SetName(u.GetName())
+	slim.SetResourceVersion(u.GetResourceVersion())
+	return slim, nil
+}
+
+// instance is the function that a claim has in a chain, as the operator chose it; "" if it
+// has chosen none, or the chain is not known.
+func (p *peers) instance(namespace, chain string, claim types.UID) string {
+	status := p.chain(namespace, chain)
+	if status == nil {
+		return ""
+	}
+	for _, i := range status.Instances {
+		if i.UID == claim {
+			return i.Function
+		}
+	}
+	return ""
+}
+
+// chain is the status of a chain; nil if it is not known.
+func (p *peers) chain(namespace, name string) *v1alpha1.ChainStatus {
+	lister := p.lister.Load()
+	if lister == nil {
+		return nil
+	}
+	object, err := (*lister).ByNamespace(namespace).Get(name)
+	if err != nil {
+		return nil
+	}
+	s := statusOf(object)
+	return &s
+}
+
+// of is the other end of a port's link if that is on another node, otherwise nil. known is
+// false if the chain's status does not say where the ends are.
+func (p *peers) of(c *claims.Claim, port *claims.Port) (peer *elsewhere, known bool) {
+	status := p.chain(c.Namespace, port.Chain)
+	if status == nil {
+		return nil, false
+	}
+	for _, l := range status.Links {
+		if l.Name == port.Link.Name {
+			return p.otherEnd(l, port), true
+		}
+	}
+	return nil, false
+}
+
+// otherEnd is the end of a link that is not the port, if it is on another node and the
+// port itself is still on this one.
+func (p *peers) otherEnd(l v1alpha1.LinkStatus, port *claims.Port) (peer *elsewhere) {
+	for _, e := range l.Ends {
+		switch own := e.Function == port.Function && e.Port == port.Port; {
+		case own && e.Node != p.node:
+			return nil
+		case !own && e.Node != "" && e.Node != p.node:
+			peer = &elsewhere{tunnel: e.Tunnel}
+		}
+	}
+	return peer
+}
+
+// statusOf is the status of a chain from the cache.
+func statusOf(object any) (s v1alpha1.ChainStatus) {
+	u, _ := object.(*unstructured.Unstructured)
+	if u == nil {
+		return s
+	}
+	text, err := json.Marshal(u.Object["status"])
+	if err != nil || json.Unmarshal(text, &s) != nil {
+		return v1alpha1.ChainStatus{} // the API server has checked it against the schema
+	}
+	return s
+}
+
+// address is where the other node receives; false if it is unknown.
+func (e *elsewhere) address() (netip.Addr, bool) {
+	if e.tunnel == nil {
+		return netip.Addr{}, false
+	}
+	a, err := netip.ParseAddr(e.tunnel.Address)
+	return a, err == nil && a.Is4() && e.tunnel.VNI > 0
+}

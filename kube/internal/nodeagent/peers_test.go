@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeagent
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+
+	"github.com/drayage/dray/internal/link/broker"
+	"github.com/drayage/dray/internal/link/vxlan"
+	"github.com/drayage/dray/kube/api/v1alpha1"
+	"github.com/drayage/dray/kube/internal/claims"
+	"github.com/drayage/dray/kube/internal/nodenet"
+)
+
+// follows makes the agent know the status of chain ran/f1, with these ends of its link.
+func (f *fixture) follows(ends ...v1alpha1.EndStatus) {
+	f.t.Helper()
+	f.knows(v1alpha1.ChainStatus{Links: []v1alpha1.LinkStatus{{Name: "f1u", Ends: ends}}})
+}
+
+// knows makes the agent know a status of chain ran/f1.
+func (f *fixture) knows(s v1alpha1.ChainStatus) {
+	f.t.Helper()
+	text, err := json.Marshal(s)
+	must(f.t, err)
+	status := map[string]any{}
+	must(f.t, json.Unmarshal(text, &status))
+	chain := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{}, "status": status}}
+	chain.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Chain"))
+	chain.SetNamespace("ran")
+	chain.SetName("f1")
+	kinds := map[schema.GroupVersionResource]string{chains: "ChainList"}
+	client := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds, chain)
+	ctx, cancel := context.WithCancel(context.Background())
+	f.t.Cleanup(cancel)
+	must(f.t, f.agent.links.peers.watch(ctx, client, func() {}))
+}
+
+// crossing is a prepared claim of a function whose link can cross nodes.
+func crossing(function string) claims.Claim {
+	across := f1u()
+	across.Transport = vxlan.Name
+	return claims.Claim{UID: types.UID(function), Namespace: "ran", Name: function, User: 1000,
+		Ports: []claims.Port{{PortParameters: v1alpha1.NewPortParameters("f1", function, "f1u", f1u(), &across), Request: "f1u"}}}
+}
+
+func TestWhereTheOtherEndIs(t *testing.T) {
+	end := func(function, node string, tunnel *v1alpha1.Tunnel) v1alpha1.EndStatus {
+		return v1alpha1.EndStatus{Function: function, Port: "f1u", Node: node, Tunnel: tunnel}
+	}
+	far := &v1alpha1.Tunnel{Address: "10.0.0.2", VNI: 7}
+	for name, c := range map[string]struct {
+		ends    []v1alpha1.EndStatus // none: the chain is not known
+		here    []string             // functions with a claim on this node
+		half    bool
+		vni     int // of the peer
+		kind    string
+		unknown bool
+	}{
+		"nobody knows":        {nil, []string{"cu-up"}, false, 0, broker.KindShm, true},
+		"nowhere":             {[]v1alpha1.EndStatus{end("cu-up", "n1", nil), end("du", "", nil)}, []string{"cu-up"}, false, 0, broker.KindShm, false},
+		"elsewhere":           {[]v1alpha1.EndStatus{end("cu-up", "n1", nil), end("du", "n2", far)}, []string{"cu-up"}, true, 7, broker.KindNetdev, false},
+		"elsewhere, not made": {[]v1alpha1.EndStatus{end("cu-up", "n1", nil), end("du", "n2", nil)}, []string{"cu-up"}, true, 0, broker.KindShm, false},
+		"an impossible place": {[]v1alpha1.EndStatus{end("cu-up", "n1", nil), end("du", "n2", &v1alpha1.Tunnel{Address: "x", VNI: 7})}, []string{"cu-up"}, true, 0, broker.KindShm, false},
+		"here":                {[]v1alpha1.EndStatus{end("cu-up", "n1", nil), end("du", "n1", nil)}, []string{"cu-up", "du"}, false, 0, broker.KindShm, false},
+		"still here as well":  {[]v1alpha1.EndStatus{end("cu-up", "n1", nil), end("du", "n2", far)}, []string{"cu-up", "du"}, false, 0, broker.KindShm, false},
+		"this end has moved":  {[]v1alpha1.EndStatus{end("cu-up", "n3", nil), end("du", "n2", far)}, []string{"cu-up"}, false, 0, broker.KindShm, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, true)
+			if len(c.ends) > 0 {
+				f.follows(c.ends...)
+			}
+			var all []claims.Claim
+			for _, function := range c.here {
+				all = append(all, crossing(function))
+			}
+			wishes, refused := f.agent.links.wanted(all)
+			w := wishes["ran/f1/f1u"]
+			if len(refused) > 0 || w == nil {
+				t.Fatalf("%v, %v", wishes, refused)
+			}
+			if (w.half != nil) != c.half || w.unknown != c.unknown {
+				t.Errorf("half %+v, unknown %v", w.half, w.unknown)
+			}
+			if c.vni > 0 && (w.half.Peer == nil || w.half.Peer.VNI != c.vni || w.half.Peer.MAC != f1u().Ends[1].MAC || w.half.MAC != f1u().Ends[0].MAC) {
+				t.Errorf("half %+v", w.half)
+			}
+			link := w.served()
+			if link.Kind != c.kind || (link.Kind == broker.KindNetdev) != (link.Ends[0].Interface == nodenet.Device) || link.Ends[1].Interface != "" {
+				t.Errorf("served as %+v", link)
+			}
+		})
+	}
+}
+
+// Without dray-net, a link that may be up stays, and its claim says what it said.
+func TestALinkStaysWhileDrayNetIsAway(t *testing.T) {
+	f := newFixture(t, true)
+	f.follows(v1alpha1.EndStatus{Function: "cu-up", Port: "f1u", Node: "n1"},
+		v1alpha1.EndStatus{Function: "du", Port: "f1u", Node: "n2", Tunnel: &v1alpha1.Tunnel{Address: "10.0.0.2", VNI: 7}})
+	all := []claims.Claim{crossing("cu-up")}
+	wishes, _ := f.agent.links.wanted(all)
+	found := faults{}
+	received := f.agent.links.makeHalves(t.Context(), all, wishes, found)
+	if w := wishes["ran/f1/f1u"]; !w.unknown || w.half.Peer != nil || !received.unknown["ran/f1/f1u"] || len(received.at)+len(found) > 0 {
+		t.Errorf("%+v, %+v", w, received)
+	}
+}

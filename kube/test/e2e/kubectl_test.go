@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/drayage/dray/internal/measure/live"
+)
+
+// plugin builds `kubectl dray`. The returned function runs it, and returns what it prints
+// and its exit code.
+func (c *cluster) plugin() func(args ...string) (string, int) {
+	c.t.Helper()
+	program := filepath.Join(c.t.TempDir(), "kubectl-dray")
+	build := exec.Command("go", "build", "-o", program, "./cmd/dray")
+	build.Dir = "../../.."
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		c.t.Fatalf("%v: %s", err, out)
+	}
+	return func(args ...string) (string, int) {
+		c.t.Helper()
+		cmd := exec.Command(program, append([]string{"-n", c.namespace}, args...)...)
+		cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(c.program)+":"+os.Getenv("PATH"))
+		var out, errs bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &out, &errs
+		err := cmd.Run()
+		var exit *exec.ExitError
+		if err != nil && !errors.As(err, &exit) {
+			c.t.Fatal(err)
+		}
+		c.t.Logf("kubectl dray %s: exit code %d\n%.2000s%s", strings.Join(args, " "), cmd.ProcessState.ExitCode(), out.String(), errs.String())
+		return out.String(), cmd.ProcessState.ExitCode()
+	}
+}
+
+// kubectl dray shows what the cluster has: the plan, the pods, the traffic, the verdict.
+func TestKubectlDray(t *testing.T) {
+	c := newCluster(t)
+	dray := c.plugin()
+	c.traffic(true)
+	node := c.node("du")
+	if out, code := dray("plan", "f1"); code != 0 || !strings.Contains(out, "chain f1 on n1, n2: feasible") || !strings.Contains(out, "shm") {
+		t.Errorf("the plan: exit code %d", code)
+	}
+	if out, code := dray("verify", "f1", "--timeout", patience.String()); code != 0 || !strings.Contains(out, "≤ 100ms at p90") || !strings.Contains(out, "met") {
+		t.Errorf("the verdict: exit code %d", code)
+	}
+	want := fmt.Sprintf("cu-up.f1u (pod cu-up on %s), du.f1u (pod du on %[1]s)", node)
+	if out, code := dray("status", "f1"); code != 0 || !strings.Contains(out, want) {
+		t.Errorf("the status: exit code %d, without %q", code, want)
+	}
+	out, _ := dray("top", "f1", "--samples", "1", "--json")
+	var sample live.Sample
+	if err := json.Unmarshal([]byte(out), &sample); err != nil || len(sample.Links) != 1 || len(sample.Links[0].Now) != 2 || sample.Links[0].Now[0].Received == 0 {
+		t.Errorf("the traffic: %v", err)
+	}
+	c.apply(strings.ReplaceAll(strings.ReplaceAll(f1, "name: f1}", "name: tight}"), "latency: 100ms", "latency: 1ns"))
+	c.until("infeasible", func() error {
+		if out, code := dray("status", "tight"); code != 3 || !strings.Contains(out, "infeasible") {
+			return fmt.Errorf("exit code %d", code)
+		}
+		return nil
+	})
+	if _, code := dray("status", "none"); code != 1 {
+		t.Errorf("no such chain: exit code %d", code)
+	}
+}
