@@ -34,7 +34,9 @@ mkdir -p out/images "$work/bin"
 	-ldflags "-s -w -X $release.version=$version -X $release.date=$(cd .. && scripts/build-date.sh) -X $release.commit=$commit" ./cmd/...)
 # dray-node gives the containers of DPDK applications a program and a driver.
 install -D -t "$work/dray-node/dpdk/bin" "$work/bin/dray-eal"
-rm "$work/bin/dray-eal"
+# It can also install a plugin for container runtimes without NRI.
+install -D -t "$work/dray-node/cni" "$work/bin/dray-cni"
+rm "$work/bin/dray-eal" "$work/bin/dray-cni"
 if [ -f bin/librte_net_dray.so ]; then
 	abi=$(readelf -d bin/librte_net_dray.so | sed -n 's/.*\[librte_ethdev\.so\.\([0-9]*\)\]/\1/p')
 	install -D -t "$work/dray-node/dpdk/lib/$abi" bin/librte_net_dray.so

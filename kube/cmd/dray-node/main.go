@@ -41,6 +41,8 @@ func main() {
 	flag.StringVar(&o.Image, "from", "/dpdk", "`directory` of this image from which that is copied")
 	flag.StringVar(&o.Seccomp, "seccomp", "/var/lib/kubelet/seccomp", "`directory` in which the kubelet looks for seccomp profiles")
 	flag.StringVar(&o.NRI, "nri", sandbox.Socket, "`socket` at which the container runtime waits for NRI plugins")
+	flag.StringVar(&o.CNI, "cni", "", "`directory` in which the container runtime looks for CNI plugins: install dray-cni there, and have it report pods instead of NRI")
+	flag.StringVar(&o.CNIProgram, "cni-program", "/cni/dray-cni", "`file` of this image with that plugin")
 	metrics := flag.String("metrics", fmt.Sprintf(":%d", manifest.NodePort), "`address` of /metrics, /links and /healthz; empty: none")
 	version := flag.Bool("version", false, "print the version and exit")
 	flag.Parse()

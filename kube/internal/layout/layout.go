@@ -20,3 +20,6 @@ func Net(state string) string { return filepath.Join(state, "net") }
 
 // Claims is the directory of prepared claims.
 func Claims(state string) string { return filepath.Join(state, "claims") }
+
+// CNI is the directory that dray-node shares with dray-cni, a program of the node.
+func CNI(state string) string { return filepath.Join(state, "cni") }

@@ -28,7 +28,6 @@ import (
 	"github.com/drayage/dray/kube/internal/layout"
 	"github.com/drayage/dray/kube/internal/nodemetrics"
 	"github.com/drayage/dray/kube/internal/nodenet"
-	"github.com/drayage/dray/kube/internal/sandbox"
 )
 
 // Options of an agent.
@@ -45,9 +44,12 @@ type Options struct {
 	Image     string // where this program's image has them
 	Seccomp   string // where the kubelet looks for seccomp profiles
 	NRI       string // socket at which the container runtime waits for plugins
-	Client    kubernetes.Interface
-	Dynamic   dynamic.Interface // for chains
-	Log       *slog.Logger
+	CNI       string // where the container runtime looks for CNI plugins; "": NRI reports pods
+	// CNIProgram is the plugin in this program's image.
+	CNIProgram string
+	Client     kubernetes.Interface
+	Dynamic    dynamic.Interface // for chains
+	Log        *slog.Logger
 }
 
 // Agent is the daemon of one node.
@@ -59,7 +61,7 @@ type Agent struct {
 	warn  *warner
 	now   func() time.Time
 	live  watched
-	pods  *sandbox.Watcher
+	pods  sandboxes
 	// published is the inventory; nil: none yet.
 	published *published
 	// registered is whether the kubelet knows the driver; Run sets it.
@@ -81,7 +83,7 @@ func New(o Options) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	pods := sandbox.New(o.NRI, o.Log)
+	pods := sandboxesOf(&o, store)
 	a := &Agent{
 		o: o, pods: pods, store: store, specs: specs{o.CDIDir, dpdkFiles{o.Image, o.Programs}}, now: time.Now, fatal: make(chan error, 1),
 		links: links{
@@ -111,6 +113,9 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 	// Only pods that name the profile need it, and the kubelet tells them.
 	a.logged("seccomp profile for huge pages", writeProfile(a.o.Seccomp))
+	if err := installCNI(&a.o); err != nil {
+		return err
+	}
 	if err := a.warn.start(ctx); err != nil {
 		return err
 	}
@@ -120,6 +125,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	if err := a.Collect(ctx); err != nil {
 		a.o.Log.Error("collect", "error", err) // the next round tries again
 	}
+	go a.pods.Run(ctx, starting{a}) // before the kubelet prepares a claim
 	helper, err := kubeletplugin.Start(ctx, a, a.pluginOptions()...)
 	if err != nil {
 		return err
@@ -136,7 +142,6 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 	// A kubelet that starts deletes the node's slices. The helper does not always notice.
 	go every(ctx, publishEvery, func(ctx context.Context) { a.logged("resources", publish(ctx)) })
-	go a.pods.Run(ctx, starting{a})
 	go a.follow(ctx)
 	go a.wakeWaitingPods(ctx)
 	go every(ctx, applyEvery, a.reconcile)

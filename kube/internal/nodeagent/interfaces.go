@@ -8,19 +8,60 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"time"
+	"path/filepath"
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/kube/internal/claims"
+	"github.com/drayage/dray/kube/internal/cni"
+	"github.com/drayage/dray/kube/internal/layout"
 	"github.com/drayage/dray/kube/internal/nodenet"
+	"github.com/drayage/dray/kube/internal/sandbox"
 )
 
 // A pod gets its interfaces when the container runtime has made its network namespace,
 // and before any container starts. The containers' device is written only then. So if
 // this program is away at that moment, the containers wait for it: the runtime knows no
 // such device.
+
+// sandboxes says where the network namespaces of pods are, and acts before containers start.
+type sandboxes interface {
+	// Expect is called before a pod with interfaces has a namespace.
+	Expect(ctx context.Context, pod types.UID) error
+	Netns(pod types.UID) string
+	Run(ctx context.Context, h sandbox.Handler)
+}
+
+// sandboxesOf reports pods by dray-cni if it is installed, otherwise by NRI.
+func sandboxesOf(o *Options, store *claims.Store) sandboxes {
+	if o.CNI == "" {
+		return sandbox.New(o.NRI, o.Log)
+	}
+	of := func(pod types.UID) []cni.Interface {
+		all, err := store.Peek()
+		if err != nil {
+			o.Log.Error("interfaces", "pod", pod, "error", err)
+		}
+		return interfacesOf(all, pod)
+	}
+	return sandbox.NewCNI(layout.CNI(o.StateDir), of, o.Log)
+}
+
+// installCNI copies the plugin from this image to where the container runtime looks for it.
+func installCNI(o *Options) error {
+	if o.CNI == "" {
+		return nil
+	}
+	program, err := os.ReadFile(o.CNIProgram)
+	if err == nil {
+		err = replace(filepath.Join(o.CNI, filepath.Base(o.CNIProgram)), program, 0o755)
+	}
+	if err != nil {
+		return fmt.Errorf("install the CNI plugin: %w", err)
+	}
+	return nil
+}
 
 // starting is the agent as it acts on pods that start.
 type starting struct{ *Agent }
@@ -116,26 +157,21 @@ func (a *Agent) admit(c *claims.Claim, fault error) error {
 	return a.specs.write(c, a.store.Ports(c.UID))
 }
 
-// Patience with a container runtime that starts, and with this program's own connection.
-const (
-	runtimePatience = 15 * time.Second
-	runtimePause    = 50 * time.Millisecond
-)
-
-// errNoNRI says that nobody would give a pod its interfaces.
-var errNoNRI = errors.New("the container runtime of this node accepts no NRI plugin, so the pod would have no interface: " +
-	"enable NRI (in containerd's configuration, disable = false in plugins.'io.containerd.nri.v1.nri'), and start it again")
-
-// awaitRuntime waits until pods get their interfaces before their containers start.
-func (a *Agent) awaitRuntime(ctx context.Context, c *claims.Claim) error {
-	if !c.Interfaces() {
-		return nil
-	}
-	deadline := time.Now().Add(runtimePatience)
-	for !a.pods.Connected() {
-		if err := host.Sleep(ctx, runtimePause); err != nil || time.Now().After(deadline) {
-			return fmt.Errorf("%w (socket %s)", errNoNRI, a.o.NRI)
+// interfacesOf are the interfaces of a pod, as dray-cni reports them.
+func interfacesOf(all []claims.Claim, pod types.UID) []cni.Interface {
+	var found []cni.Interface
+	for _, c := range ofPod(all, pod) {
+		for i := range c.Ports {
+			e := c.Ports[i].Link.Ends[c.Ports[i].End()]
+			if e.Face != chain.FaceNetdev {
+				continue
+			}
+			made := cni.Interface{Name: e.Port, MAC: e.MAC.HardwareAddr().String(), MTU: c.Ports[i].Link.MTU}
+			if e.IP.IsValid() {
+				made.IP = e.IP.String()
+			}
+			found = append(found, made)
 		}
 	}
-	return nil
+	return found
 }

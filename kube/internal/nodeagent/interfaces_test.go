@@ -22,6 +22,7 @@ import (
 	"github.com/drayage/dray/kube/api/v1alpha1"
 	"github.com/drayage/dray/kube/internal/claims"
 	"github.com/drayage/dray/kube/internal/nodenet"
+	"github.com/drayage/dray/kube/internal/sandbox"
 )
 
 // withInterfaces makes the ports of the link interfaces; but the ends named are native.
@@ -114,7 +115,7 @@ func TestNoInterfaceWithoutNRI(t *testing.T) {
 	defer cancel()
 	results, err := f.agent.PrepareResourceClaims(ctx, []*resourcev1.ResourceClaim{f.claim("du", withInterfaces())})
 	must(t, err)
-	if err := results["claim-du"].Err; !errors.Is(err, errNoNRI) || !strings.Contains(err.Error(), "enable NRI") {
+	if err := results["claim-du"].Err; !errors.Is(err, sandbox.ErrNoNRI) || !strings.Contains(err.Error(), "enable NRI") {
 		t.Errorf("%v", err)
 	}
 	f.nothingLeft()

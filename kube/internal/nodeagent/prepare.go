@@ -80,8 +80,10 @@ func (a *Agent) prepare(ctx context.Context, c *resourcev1.ResourceClaim) (*clai
 	if err := a.specs.dpdk.serve(&kept); err != nil {
 		return nil, err
 	}
-	if err := a.awaitRuntime(ctx, &kept); err != nil {
-		return nil, err
+	if kept.Interfaces() {
+		if err := a.pods.Expect(ctx, kept.PodUID); err != nil {
+			return nil, err
+		}
 	}
 	kept.Since = a.now()
 	if err := a.keep(ctx, kept); err != nil {

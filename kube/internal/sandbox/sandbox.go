@@ -2,11 +2,12 @@
 
 // Package sandbox knows the network namespace of each pod of a node, and acts before the
 // containers of a pod start. The container runtime reports both (Node Resource
-// Interface, NRI).
+// Interface, NRI), or the CNI plugin dray-cni.
 package sandbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -33,7 +34,7 @@ type Handler interface {
 	PodsKnown()
 }
 
-// Watcher is connected to the container runtime of a node.
+// Watcher is connected to the container runtime of a node, by NRI.
 type Watcher struct {
 	socket string
 	log    *slog.Logger
@@ -62,8 +63,28 @@ func (w *Watcher) Netns(uid types.UID) string {
 	return w.pods[uid].netns
 }
 
-// Connected reports whether the runtime waits for the handler before it starts containers.
-func (w *Watcher) Connected() bool {
+// Patience with a container runtime that starts, and with this program's own connection.
+const (
+	runtimePatience = 15 * time.Second
+	runtimePause    = 50 * time.Millisecond
+)
+
+// ErrNoNRI says that nobody would give a pod its interfaces.
+var ErrNoNRI = errors.New("the container runtime of this node accepts no NRI plugin, so the pod would have no interface: " +
+	"enable NRI (in containerd's configuration, disable = false in plugins.'io.containerd.nri.v1.nri') and start it again, or install dray-cni")
+
+// Expect waits until the runtime reports pods before it starts their containers.
+func (w *Watcher) Expect(ctx context.Context, _ types.UID) error {
+	deadline := time.Now().Add(runtimePatience)
+	for !w.isConnected() {
+		if err := host.Sleep(ctx, runtimePause); err != nil || time.Now().After(deadline) {
+			return fmt.Errorf("%w (socket %s)", ErrNoNRI, w.socket)
+		}
+	}
+	return nil
+}
+
+func (w *Watcher) isConnected() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.connected

@@ -121,12 +121,12 @@ func TestAnAnswerComesInTime(t *testing.T) {
 func TestPodsThatRunAlready(t *testing.T) {
 	p, h := newPlugin()
 	must(t, p.RunPodSandbox(t.Context(), of("old", "0", "/var/run/netns/old")))
-	if p.w.Connected() {
+	if p.w.isConnected() {
 		t.Error("connected before the runtime said which pods run")
 	}
 	_, err := p.Synchronize(t.Context(), []*api.PodSandbox{of("a", "1", "/var/run/netns/a1"), of("a", "0", ""), of("host", "3", "")}, nil)
 	must(t, err)
-	if !p.w.Connected() || p.w.Netns("a") != "/var/run/netns/a1" || p.w.Netns("old") != "" || p.w.Netns("host") != "" {
+	if !p.w.isConnected() || p.w.Netns("a") != "/var/run/netns/a1" || p.w.Netns("old") != "" || p.w.Netns("host") != "" {
 		t.Errorf("%+v", p.w.pods)
 	}
 	if got := h.happened(); !slices.Equal(got, []string{"starts old", "known"}) {
@@ -141,7 +141,7 @@ func TestNoRuntime(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*again)
 	defer cancel()
 	w.Run(ctx, &handler{})
-	if w.Connected() || strings.Count(log.String(), "NRI is away") != 1 {
-		t.Errorf("connected %v: %s", w.Connected(), log.String())
+	if w.isConnected() || strings.Count(log.String(), "NRI is away") != 1 {
+		t.Errorf("connected %v: %s", w.isConnected(), log.String())
 	}
 }

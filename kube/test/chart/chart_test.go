@@ -125,6 +125,7 @@ func TestTheChartIsTheBase(t *testing.T) {
 			want[name] = o
 		}
 		same(t, mustHelm(t, namespace, "--set=monitoring.enabled=true"), want)
+		same(t, mustHelm(t, namespace, "--set=cni.enabled=true"), kustomize(t, namespace, "cni"))
 	}
 }
 
@@ -191,6 +192,7 @@ func TestValues(t *testing.T) {
 		{"workloads.dray-node.tolerations[0].key=ran", node, pod("tolerations"), "- key: ran"},
 		{"workloads.dray-operator.replicas=2", operator, []any{"spec", "replicas"}, "2"},
 		{"workloads.dray-node.resources.driver.requests.cpu=50m", node, pod("containers", 0, "resources"), "requests:\n  cpu: 50m"},
+		{"cni.enabled=true,cni.directory=/cni", node, pod("containers", 0, "args"), "- --cni=/cni"},
 		{"monitoring.labels.release=p,monitoring.enabled=true", "PodMonitor dray-system/dray-node", []any{"metadata", "labels", "release"}, "p"},
 	} {
 		o := mustHelm(t, "dray-system", "--set="+c.set)[c.object]
@@ -231,6 +233,7 @@ func TestValuesThatMeanNothingAreRefused(t *testing.T) {
 		"workloads.dray-node.resource.driver.limits.cpu=1": "'resource' not allowed",
 		"image.references.dray-nod=x":                      "there is no such image",
 		"image.pullPolicy=Sometimes":                       "must be one of",
+		"cni.directory=cni/bin":                            "'^/'",
 		"monitorings.enabled=true":                         "'monitorings' not allowed",
 	} {
 		_, err := helm("dray-system", "--set="+set)

@@ -25,9 +25,26 @@ the file's name, and the template that changes each object.
 {{- define "drayage.component" -}}
 {{- $root := index . 0 -}}
 {{- $object := index . 1 -}}
+{{- if and $root.Values.cni.enabled (eq $object.kind "DaemonSet") (eq $object.metadata.name "dray-node") -}}
+{{- include "drayage.cni" (list $root $object) -}}
+{{- end -}}
 {{- if has $object.kind (list "DaemonSet" "Deployment") -}}
 {{- include "drayage.workload" (list $root $object (get $root.Values.workloads $object.metadata.name | default dict)) -}}
 {{- end -}}
+{{- end }}
+
+{{/* drayage.cni has dray-node report pods by CNI instead of NRI, as kube/deploy/cni does. */}}
+{{- define "drayage.cni" -}}
+{{- $directory := (index . 0).Values.cni.directory -}}
+{{- $pod := (index . 1).spec.template.spec -}}
+{{- $container := first $pod.containers -}}
+{{- $_ := set $container "args" (list (printf "--cni=%s" $directory)) -}}
+{{- $mounts := list (dict "name" "plugin" "mountPath" $directory) -}}
+{{- range $container.volumeMounts -}}{{- if ne .name "nri" -}}{{- $mounts = append $mounts . -}}{{- end -}}{{- end -}}
+{{- $_ := set $container "volumeMounts" $mounts -}}
+{{- $volumes := list (dict "name" "plugin" "hostPath" (dict "path" $directory "type" "DirectoryOrCreate")) -}}
+{{- range $pod.volumes -}}{{- if ne .name "nri" -}}{{- $volumes = append $volumes . -}}{{- end -}}{{- end -}}
+{{- $_ := set $pod "volumes" $volumes -}}
 {{- end }}
 
 {{/* drayage.workload changes a DaemonSet or a Deployment. */}}
