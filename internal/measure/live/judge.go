@@ -97,5 +97,6 @@ func delivery(f telemetry.Flow) *record.Delivery {
 	bits := uint64(f.Bitrate())
 	return &record.Delivery{
 		OfferedBits: bits, SentBits: bits, ReceivedBits: bits, Sent: sent, Received: sent - lost, Lost: lost,
+		PacketRate: uint64(f.PacketRate()),
 	}
 }

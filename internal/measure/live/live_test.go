@@ -136,11 +136,29 @@ func TestVerdictsOfLiveTraffic(t *testing.T) {
 	}
 }
 
-func TestCapacityIsNotJudgedFromLiveTraffic(t *testing.T) {
-	for _, v := range watched(t, 4, requiring(time.Second, 0.5), func(n uint64) broker.LinkStatus { return telemetrytest.Reported(n, 2000, 0) })[0].Verdicts {
-		if v.Requirement == "min_bitrate" {
-			t.Errorf("judged: %+v", v)
+// Traffic shows what rate a link carries, and never that it carries no more.
+func TestRatesOfLiveTraffic(t *testing.T) {
+	l := requiring(time.Second, 0.5)
+	flows := func(bytes uint64) (all [][]telemetry.Flow) {
+		for range 5 {
+			var both []telemetry.Flow
+			for _, d := range [][2]string{{"a.p0", "b.p0"}, {"b.p0", "a.p0"}} {
+				both = append(both, telemetry.Flow{Link: l.Name, From: d[0], To: d[1], Interval: 2 * time.Second, Sent: 2000, Received: 2000, Bytes: bytes})
+			}
+			all = append(all, both)
 		}
+		return all
+	}
+	const enough = 250_000_000 + 2000*66 // bytes in 2 s are 1 Gbps of payload and all headers
+	for bytes, want := range map[uint64]verdict.Word{enough: verdict.Met, enough - 1000: verdict.NotMeasurable} {
+		for _, v := range judge(l, flows(bytes)) {
+			if v.Requirement == "min_bitrate" && v.Verdict != want {
+				t.Errorf("%d bytes: %+v", bytes, v)
+			}
+		}
+	}
+	if len(judge(l, flows(enough))) != 3 {
+		t.Error("the bitrate is not judged")
 	}
 }
 

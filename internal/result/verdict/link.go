@@ -57,19 +57,21 @@ func FromPlan(l plan.Link) Link {
 	return out
 }
 
-// JudgeLive judges records of the functions' own traffic: latency, its variation and
-// loss. Bitrate, packet rate and MTU are capabilities of a link, which traffic at the
-// functions' own rate cannot show.
+// JudgeLive judges records of the functions' own traffic: latency, its variation, loss,
+// and the least bitrate and packet rate. The MTU and the highest bitrate are properties
+// of a link that traffic at the functions' own rate cannot show.
 func JudgeLive(l plan.Link, trials []record.Trial) []Verdict {
 	own := FromPlan(l)
 	own.live, own.Load = true, 0
 	own.Requires = chain.Requires{
 		Latency: l.Requires.Latency, Percentile: l.Requires.Percentile, PDV: l.Requires.PDV, LossRatio: l.Requires.LossRatio,
+		MinBitrate: l.Requires.MinBitrate, PacketRate: l.Requires.PacketRate,
 	}
 	return Judge(own, trials)
 }
 
-// Live reports whether JudgeLive judges a requirement.
+// Live reports whether any traffic decides a requirement in time. Traffic that is slower
+// than a required rate leaves it undecided for ever.
 func Live(requirement string) bool {
 	return slices.Contains([]string{"latency", "packet_delay_variation", "packet_loss_ratio"}, requirement)
 }

@@ -3,6 +3,7 @@
 package verdict
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/drayage/dray/internal/plan"
@@ -10,23 +11,32 @@ import (
 	"github.com/drayage/dray/internal/spec/units"
 )
 
-// TestLiveNamesWhatIsJudgedLive judges a link that requires everything.
-func TestLiveNamesWhatIsJudgedLive(t *testing.T) {
+// TestWhatIsJudgedLive judges a link that requires everything.
+func TestWhatIsJudgedLive(t *testing.T) {
 	ratio := units.Ratio(0.1)
 	l := plan.Link{Name: "ab", Requires: chain.Requires{
 		Latency: 1, PDV: 1, LossRatio: &ratio, MinBitrate: 1, MaxBitrate: 2, PacketRate: 1, MTU: 1500,
 	}}
-	live := map[string]bool{}
-	for _, v := range JudgeLive(l, nil) {
-		live[v.Requirement] = true
+	judged := func(l plan.Link) (all []string) {
+		for _, v := range JudgeLive(l, nil) {
+			all = append(all, v.Requirement)
+		}
+		return all
 	}
-	all := Judge(FromPlan(l), nil)
-	if len(live) != 3 || len(all) != 7 {
-		t.Fatalf("%d of %d requirements are judged live", len(live), len(all))
+	want := []string{"latency", "packet_delay_variation", "packet_loss_ratio", "min_bitrate", "packet_rate"}
+	if got := judged(l); !slices.Equal(got, want) {
+		t.Errorf("%q", got)
 	}
-	for _, v := range all {
-		if Live(v.Requirement) != live[v.Requirement] {
-			t.Errorf("%s: Live is %v", v.Requirement, Live(v.Requirement))
+	l.Traffic = chain.TrafficTCP
+	if got := judged(l); slices.Contains(got, "min_bitrate") {
+		t.Errorf("with TCP: %q", got)
+	}
+	if all := Judge(FromPlan(l), nil); len(all) != 7 {
+		t.Errorf("%d of 7 requirements are judged", len(all))
+	}
+	for i, r := range want {
+		if Live(r) != (i < 3) {
+			t.Errorf("%s: Live is %v", r, Live(r))
 		}
 	}
 }

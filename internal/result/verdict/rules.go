@@ -46,6 +46,9 @@ func rules(l Link, all []record.Trial) []rule {
 			judge:    loss{l.Load, float64(*q.LossRatio)}.judge,
 		})
 	}
+	if l.live {
+		return append(rs, carriedRules(l)...)
+	}
 	if q.MinBitrate > 0 {
 		rs = append(rs, rule{
 			requirement: "min_bitrate", required: atLeast(float64(q.MinBitrate), UnitBitrate, q.MinBitrate.String()),
