@@ -20,8 +20,8 @@ func (a *app) clusterVerifyCommand(k *cluster.Kubectl) *cobra.Command {
 		Use:   "verify CHAIN",
 		Short: "Wait until every requirement of a chain is decided, and show the verdicts",
 		Long: "Wait until the nodes have decided every requirement of a chain, and show the verdicts. They judge the last two\n" +
-			"minutes of the applications' own traffic; nothing is sent. Bitrates, packet rates and the MTU stay undecided,\n" +
-			"because that traffic cannot show them, so they are not waited for.",
+			"minutes of the applications' own traffic; nothing is sent. Bitrates and packet rates are met once traffic\n" +
+			"reaches them. That and the MTU may never be decided, so they are not waited for.",
 		Example: "  kubectl dray verify f1 -n f1-split\n  kubectl dray verify f1 --timeout 1m --json",
 		Args:    args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, argv []string) error {

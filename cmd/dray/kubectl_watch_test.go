@@ -115,7 +115,7 @@ func TestVerifyReturnsAtOnceWhatIsDecided(t *testing.T) {
 		{"", exitOK, "met"},
 		{"102s/True/False/", exitMissed, "missed"}, // the latency
 		{`s/"reason": "Planned"/"reason": "Infeasible"/`, exitInfeasible, "infeasible"},
-		// Traffic cannot show it, so nothing is waited for.
+		// Traffic may never show it, so nothing is waited for.
 		{"102s/True/Unknown/; 103s/latency/min_bitrate/", exitNotMeasurable, "min_bitrate"},
 	} {
 		fakeKubectl(t, answer{contains: " f1 ", script: "sed '" + c.change + "' " + absoluteTo(t, "chain.json")})

@@ -9,11 +9,13 @@ import (
 	"fmt"
 	"reflect"
 
+	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
 	"k8s.io/dynamic-resource-allocation/resourceslice"
 
 	"github.com/drayage/dray/internal/function/dockercli"
@@ -110,11 +112,15 @@ func (a *Agent) publishInventory(ctx context.Context) error {
 	}
 	inv.Host.Hostname = a.o.Node
 	a.specs.dpdk.describe(inv)
-	if err := a.publish(ctx, fieldManager, v1alpha1.KeyInventory, inv); err != nil {
+	node, err := a.o.Client.CoreV1().Nodes().Get(ctx, a.o.Node, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("publish the inventory of the node: %w", err)
+	}
+	if err := a.publish(ctx, fieldManager, node, v1alpha1.KeyInventory, inv); err != nil {
 		return err
 	}
 	if network != nil {
-		if err := a.publish(ctx, fieldManager+"-network", v1alpha1.KeyNetwork, network); err != nil {
+		if err := a.publish(ctx, fieldManager+"-network", node, v1alpha1.KeyNetwork, network); err != nil {
 			return err
 		}
 	}
@@ -160,17 +166,18 @@ func (a *Agent) publishedBefore(ctx context.Context) (*nodenet.Info, error) {
 	return &info, nil
 }
 
-// publish writes one key of the node's ConfigMap. Each key has an owner of its own, so
-// that writing one does not remove the other.
-func (a *Agent) publish(ctx context.Context, owner, key string, v any) error {
+// publish writes one key of the node's ConfigMap, which is deleted with the node. Each key
+// has a manager of its own, so that writing one does not remove the other.
+func (a *Agent) publish(ctx context.Context, manager string, node *corev1.Node, key string, v any) error {
 	text, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
 	apply := applycorev1.ConfigMap(inventoryName(a.o.Node), a.o.Namespace).
 		WithLabels(map[string]string{v1alpha1.LabelInventory: "true"}).
-		WithData(map[string]string{key: string(text)})
-	_, err = a.o.Client.CoreV1().ConfigMaps(a.o.Namespace).Apply(ctx, apply, metav1.ApplyOptions{FieldManager: owner, Force: true})
+		WithData(map[string]string{key: string(text)}).
+		WithOwnerReferences(applymetav1.OwnerReference().WithAPIVersion("v1").WithKind("Node").WithName(node.Name).WithUID(node.UID))
+	_, err = a.o.Client.CoreV1().ConfigMaps(a.o.Namespace).Apply(ctx, apply, metav1.ApplyOptions{FieldManager: manager, Force: true})
 	if err != nil {
 		return fmt.Errorf("publish the inventory of the node: %w", err)
 	}

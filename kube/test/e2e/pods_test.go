@@ -194,6 +194,10 @@ func TestDrayNodeStaysOnItsNode(t *testing.T) {
 		_, err := c.try(append([]string{"--as", "system:serviceaccount:dray-system:dray-node", "--as-user-extra", "authentication.kubernetes.io/node-name=" + node}, args...)...)
 		return err
 	}
+	if owner, node := c.kubectl("-n", "dray-system", "get", "configmap", "dray-inventory-"+own, "-o", "jsonpath={.metadata.ownerReferences[*].uid}"),
+		c.kubectl("get", "node", own, "-o", "jsonpath={.metadata.uid}"); owner != node {
+		t.Errorf("the inventory of a node that is deleted stays: its owner is %q, the node %q", owner, node)
+	}
 	annotate := []string{"-n", c.namespace, "annotate", "pod", "du", "--overwrite", "drayage.io/woken=now"}
 	if err := as(own, annotate...); err != nil {
 		t.Errorf("a pod of its own node: %v", err)
