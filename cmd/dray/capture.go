@@ -47,11 +47,15 @@ func (a *app) captureCommand() *cobra.Command {
 		Args:    args(cobra.ExactArgs(2)),
 		RunE:    func(cmd *cobra.Command, argv []string) error { return a.capture(cmd.Context(), argv[0], argv[1], f) },
 	}
+	f.add(cmd)
+	return cmd
+}
+
+func (f *captureFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&f.file, "write", "w", "-", "file to write to; -: standard output")
 	cmd.Flags().IntVarP(&f.snaplen, "snaplen", "s", 0, "bytes to keep of each packet; 0: all, but of a message only as many as the largest packet has")
 	cmd.Flags().Uint64VarP(&f.count, "count", "c", 0, "stop after this many packets; 0: never")
 	cmd.Flags().DurationVarP(&f.duration, "duration", "d", 0, "stop after this time; 0: never")
-	return cmd
 }
 
 // check rejects nonsensical flags.
@@ -128,7 +132,7 @@ func (a *app) capture(ctx context.Context, chainName, name string, f captureFlag
 	if err := errors.Join(err, closeOut()); err != nil {
 		return fmt.Errorf("capture %s: %w", name, err)
 	}
-	return a.printCapture(result, source.reason())
+	return a.printCapture(result.Summary(source.reason()))
 }
 
 // captureFile opens the output. Other users cannot read a capture.
@@ -143,19 +147,16 @@ func (a *app) captureFile(name string) (io.Writer, func() error, error) {
 	return file, file.Close, nil
 }
 
-func (a *app) printCapture(r capture.Result, reason string) error {
+func (a *app) printCapture(s capture.Summary) error {
 	if a.json {
-		return a.printJSON(schemaCapture, map[string]any{
-			"packets": r.Packets, "dropped": r.Dropped, "malformed": r.Malformed,
-			"start": r.Start, "end": r.End, "ended_because": reason,
-		})
+		return a.printJSON(schemaCapture, s)
 	}
-	text := fmt.Sprintf("%d packets captured, %d dropped because the capture buffer was full, in %v", r.Packets, r.Dropped, r.End.Sub(r.Start).Round(time.Millisecond))
-	if r.Malformed > 0 {
-		text += fmt.Sprintf("; %d malformed records from the function were left out", r.Malformed)
+	text := fmt.Sprintf("%d packets captured, %d dropped because the capture buffer was full, in %v", s.Packets, s.Dropped, s.End.Sub(s.Start).Round(time.Millisecond))
+	if s.Malformed > 0 {
+		text += fmt.Sprintf("; %d malformed records from the function were left out", s.Malformed)
 	}
-	if reason != "" {
-		text += ": " + reason
+	if s.Because != "" {
+		text += ": " + s.Because
 	}
 	a.progress("%s", text)
 	return nil
@@ -208,22 +209,9 @@ func (p *capturedPort) openNative(ctx context.Context, snaplen int) (*captureSou
 	if err != nil {
 		return nil, err
 	}
-	k, err := client.Capture(ctx, p.function, p.port.Name, snaplen)
+	n, err := capture.OpenNative(ctx, client, "", p.function, p.port.Name, snaplen)
 	if err != nil {
 		return nil, err
 	}
-	m, err := capture.OpenMemory(k.Memory, k.Start, k.Ended())
-	if err != nil {
-		return nil, errors.Join(err, k.Close())
-	}
-	reason := func() string {
-		select {
-		case <-k.Ended():
-			return k.Reason()
-		default:
-			return ""
-		}
-	}
-	return &captureSource{Source: m, snaplen: int(k.Start.Snaplen), reason: reason,
-		close: func() error { return errors.Join(k.Close(), m.Close()) }}, nil
+	return &captureSource{Source: n, snaplen: n.Snaplen(), reason: n.Reason, close: n.Close}, nil
 }

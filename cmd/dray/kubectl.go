@@ -73,7 +73,7 @@ func newKubectlRoot(a *app) *cobra.Command {
 			return nil
 		})
 	}
-	root.AddCommand(a.clusterStatusCommand(k), a.clusterPlanCommand(k), a.clusterVerifyCommand(k), a.clusterTopCommand(k), a.clusterReportCommand(k), a.versionCommand())
+	root.AddCommand(a.clusterStatusCommand(k), a.clusterPlanCommand(k), a.clusterVerifyCommand(k), a.clusterTopCommand(k), a.clusterReportCommand(k), a.clusterCaptureCommand(k), a.versionCommand())
 	a.completeKubectl(root, k)
 	a.fitHelp(root)
 	return root
@@ -92,7 +92,22 @@ func (a *app) completeKubectl(root *cobra.Command, k *cluster.Kubectl) {
 		}
 		return names
 	}
-	for name, arguments := range map[string][]words{"status": {chains}, "plan": {chains}, "verify": {chains}, "top": {chains}, "report": {chains}, "version": {}} {
+	ports := func(argv []string) []string {
+		c, err := k.Chain(context.Background(), argv[0])
+		if err != nil {
+			return nil
+		}
+		var names []string
+		for _, l := range c.Status.Links {
+			for _, e := range l.Ends {
+				names = append(names, e.Name())
+			}
+		}
+		return names
+	}
+	for name, arguments := range map[string][]words{
+		"status": {chains}, "plan": {chains}, "verify": {chains}, "top": {chains}, "report": {chains}, "capture": {chains, ports}, "version": {},
+	} {
 		command(root, name).ValidArgsFunction = completeWords(arguments)
 	}
 	completeFlag(root, "color", []string{colorAuto, colorAlways, colorNever})

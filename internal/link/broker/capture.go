@@ -37,6 +37,7 @@ type capturing struct {
 
 // captureParams are the parameters of the request "capture".
 type captureParams struct {
+	Link     string `json:"link,omitempty"` // "": any; ports of one chain have names of their own
 	Function string `json:"function"`
 	Port     string `json:"port"`
 	Snaplen  int    `json:"snaplen"` // bytes kept per packet; 0: the largest frame
@@ -155,6 +156,9 @@ func callCapture(ctx context.Context, c *call) (any, error) {
 	for _, l := range c.broker.sorted() {
 		var found *end
 		err := l.call(ctx, func() {
+			if p.Link != "" && p.Link != l.entry.Link.Name {
+				return
+			}
 			for _, e := range l.ends {
 				if s := e.spec(); s.Function == p.Function && s.Port == p.Port {
 					found = e

@@ -29,14 +29,15 @@ type Capture struct {
 }
 
 // Capture makes a function copy the packets of its port, and waits until a
-// process has opened the port. snaplen is the bytes kept per packet; 0: the
+// process has opened the port. link is the name of its link; "" if no other port
+// of the broker has this name. snaplen is the bytes kept per packet; 0: the
 // link's largest frame.
-func (c *Client) Capture(ctx context.Context, function, port string, snaplen int) (*Capture, error) {
+func (c *Client) Capture(ctx context.Context, link, function, port string, snaplen int) (*Capture, error) {
 	conn, err := c.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	k, err := c.capture(ctx, conn, captureParams{Function: function, Port: port, Snaplen: snaplen})
+	k, err := c.capture(ctx, conn, captureParams{Link: link, Function: function, Port: port, Snaplen: snaplen})
 	if err != nil {
 		return nil, errors.Join(ctx.Err(), fmt.Errorf("broker: capture: %w", err), conn.Close())
 	}

@@ -122,7 +122,7 @@ type started struct {
 func (o *onlooker) capture(port string, snaplen int) <-chan started {
 	done := make(chan started, 1)
 	go func() {
-		k, err := o.client.Capture(context.Background(), "f", port, snaplen)
+		k, err := o.client.Capture(context.Background(), "", "f", port, snaplen)
 		done <- started{k, err}
 	}()
 	return done
@@ -218,7 +218,7 @@ func TestCaptureWaitsForThePort(t *testing.T) {
 	two := make(chan error, 2)
 	for range 2 {
 		go func() {
-			_, err := o.client.Capture(ctx, "f", "a", 0)
+			_, err := o.client.Capture(ctx, "", "f", "a", 0)
 			two <- err
 		}()
 	}
@@ -268,6 +268,9 @@ func TestCaptureRefused(t *testing.T) {
 		if k := <-o.capture(c.port, c.snaplen); k.err == nil || !strings.Contains(k.err.Error(), c.want) {
 			t.Errorf("%s: %v; want an error that says %q", name, k.err, c.want)
 		}
+	}
+	if _, err := o.client.Capture(context.Background(), "another", "f", "a", 0); err == nil || !strings.Contains(err.Error(), "no native port") {
+		t.Errorf("a port of another link: %v", err)
 	}
 	done := o.capture("a", 0)
 	_, memory := o.accept(unix.ENOMEM)

@@ -163,7 +163,7 @@ func captureOf(r *raw, c *broker.Client, e broker.End) (start *wire.Capture, mem
 	r.t.Helper()
 	outcome := make(chan captured, 1)
 	go func() {
-		k, err := c.Capture(context.Background(), e.Function, e.Port, 0)
+		k, err := c.Capture(context.Background(), "", e.Function, e.Port, 0)
 		outcome <- captured{k, err}
 	}()
 	m, fds := r.expect(wire.TypeCapture)

@@ -54,6 +54,21 @@ type Result struct {
 	Start, End time.Time
 }
 
+// Summary is what is told of a capture that has ended.
+type Summary struct {
+	Packets   uint64    `json:"packets"`
+	Dropped   uint64    `json:"dropped"`
+	Malformed uint64    `json:"malformed"`
+	Start     time.Time `json:"start"`
+	End       time.Time `json:"end"`
+	Because   string    `json:"ended_because"` // "": the user ended it
+}
+
+// Summary is the result with the reason why the source ended by itself.
+func (r Result) Summary(because string) Summary {
+	return Summary{r.Packets, r.Dropped, r.Malformed, r.Start, r.End, because}
+}
+
 // waitAtMost bounds how late a capture notices a request to stop.
 const waitAtMost = 100 * time.Millisecond
 

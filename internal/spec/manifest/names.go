@@ -14,6 +14,11 @@ const (
 	LabelName   = "app.kubernetes.io/name"
 	NodeProgram = "dray-node"
 	NodePort    = 9464
+	// NodeContainer is its container, whose program is NodeCommand.
+	NodeContainer = "driver"
+	NodeCommand   = "/dray-node"
+	// CaptureVerb is the argument with which NodeCommand captures a port.
+	CaptureVerb = "capture"
 	// LabelInventory marks the ConfigMaps in which nodes publish their inventories, as
 	// JSON under KeyInventory.
 	LabelInventory = "drayage.io/inventory"

@@ -30,6 +30,13 @@ import (
 )
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == manifest.CaptureVerb {
+		if err := runCapture(os.Args[2:]); err != nil {
+			fmt.Fprintln(os.Stderr, "dray-node:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	var o nodeagent.Options
 	flag.StringVar(&o.Node, "node", os.Getenv("NODE_NAME"), "`name` of this node; default $NODE_NAME")
 	flag.StringVar(&o.Namespace, "namespace", os.Getenv("POD_NAMESPACE"), "`namespace` in which the node publishes its inventory; default $POD_NAMESPACE")

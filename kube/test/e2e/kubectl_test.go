@@ -64,6 +64,13 @@ func TestKubectlDray(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &sample); err != nil || len(sample.Links) != 1 || len(sample.Links[0].Now) != 2 || sample.Links[0].Now[0].Received == 0 {
 		t.Errorf("the traffic: %v", err)
 	}
+	file := filepath.Join(t.TempDir(), "f1.pcapng")
+	if _, code := dray("capture", "f1", "du.f1u", "--count", "100", "-w", file); code != 0 {
+		t.Errorf("the capture: exit code %d", code)
+	}
+	if out, err := exec.Command("tshark", "-n", "-r", file).CombinedOutput(); err != nil || strings.Count(string(out), "10.38.0.1 → 10.38.0.2") < 20 {
+		t.Errorf("the packets: %v: %.2000s", err, out)
+	}
 	c.apply(strings.ReplaceAll(strings.ReplaceAll(f1, "name: f1}", "name: tight}"), "latency: 100ms", "latency: 1ns"))
 	c.until("infeasible", func() error {
 		if out, code := dray("status", "tight"); code != 3 || !strings.Contains(out, "infeasible") {
