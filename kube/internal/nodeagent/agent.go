@@ -62,8 +62,8 @@ type Agent struct {
 	now   func() time.Time
 	live  watched
 	pods  sandboxes
-	// published is the inventory; nil: none yet.
-	published *published
+	// published is what the operator and the scheduler know; nil: nothing yet.
+	published atomic.Pointer[published]
 	// registered is whether the kubelet knows the driver; Run sets it.
 	registered atomic.Pointer[func() bool]
 	// Metrics are about the links of this node and the daemon's own work.
@@ -136,7 +136,9 @@ func (a *Agent) Run(ctx context.Context) error {
 		return status != nil && status.PluginRegistered
 	}
 	a.registered.Store(&registered)
-	publish := func(ctx context.Context) error { return helper.PublishResources(ctx, resources(a.o.Node)) }
+	publish := func(ctx context.Context) error {
+		return helper.PublishResources(ctx, resources(a.o.Node, a.published.Load().inventory))
+	}
 	if err := publish(ctx); err != nil {
 		return err
 	}

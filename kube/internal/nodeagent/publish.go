@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -27,6 +28,7 @@ import (
 	"github.com/drayage/dray/internal/link/transport"
 	"github.com/drayage/dray/internal/link/vxlan"
 	"github.com/drayage/dray/internal/node/doctor"
+	"github.com/drayage/dray/internal/spec/dpdk"
 	"github.com/drayage/dray/internal/spec/inventory"
 	"github.com/drayage/dray/internal/spec/release"
 	"github.com/drayage/dray/kube/api/v1alpha1"
@@ -41,27 +43,49 @@ const fieldManager = "dray-node"
 const maxPorts = 256
 
 // resources is what the scheduler learns of this node: one device that many
-// claims share, with a number of ports.
-func resources(node string) resourceslice.DriverResources {
+// claims share, with a number of ports. Claims name the nodes that the operator has
+// planned for; the other attributes are for people who look.
+func resources(node string, inv *inventory.Inventory) resourceslice.DriverResources {
 	many := true
 	one, attribute := resource.MustParse("1"), func(s string) resourcev1.DeviceAttribute {
 		return resourcev1.DeviceAttribute{StringValue: &s}
 	}
+	var transports []string
+	for _, t := range inv.Transports {
+		if t.Status == inventory.OK {
+			transports = append(transports, t.Name)
+		}
+	}
+	numa := int64(inv.Host.NUMANodes)
 	device := resourcev1.Device{
 		Name:                     v1alpha1.Device,
 		AllowMultipleAllocations: &many,
 		Attributes: map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{
 			v1alpha1.AttributeNode: attribute(node),
-			"transports":           attribute(shm.Name),
+			"transports":           attribute(strings.Join(transports, " ")),
+			"numaNodes":            {IntValue: &numa},
 			"release":              attribute(release.Version()),
 		},
 		Capacity: map[resourcev1.QualifiedName]resourcev1.DeviceCapacity{
 			v1alpha1.CapacityPorts: {Value: *resource.NewQuantity(maxPorts, resource.DecimalSI), RequestPolicy: &resourcev1.CapacityRequestPolicy{Default: &one}},
 		},
 	}
+	if versions := driverOf(inv); versions != "" {
+		device.Attributes["dpdk"] = attribute(versions)
+	}
 	return resourceslice.DriverResources{Pools: map[string]resourceslice.Pool{
 		node: {Slices: []resourceslice.Slice{{Devices: []resourcev1.Device{device}}}},
 	}}
+}
+
+// driverOf is the versions of DPDK for which the node has a driver; "" if it has none.
+func driverOf(inv *inventory.Inventory) string {
+	for _, d := range inv.DPDK {
+		if d.Name == dpdk.NetDray && d.Status == inventory.OK {
+			return d.Version
+		}
+	}
+	return ""
 }
 
 // inspect finds out what links this node can make. network is nil without dray-net.
@@ -103,7 +127,7 @@ func offered(d transport.Driver, network *nodenet.Info) inventory.Transport {
 // publishInventory lets the operator plan for this node. It writes what has changed.
 func (a *Agent) publishInventory(ctx context.Context) error {
 	network, err := a.network(ctx)
-	if err != nil || a.published != nil && reflect.DeepEqual(a.published.network, network) {
+	if before := a.published.Load(); err != nil || before != nil && reflect.DeepEqual(before.network, network) {
 		return err
 	}
 	inv, err := inspect(ctx, network)
@@ -124,24 +148,28 @@ func (a *Agent) publishInventory(ctx context.Context) error {
 			return err
 		}
 	}
-	a.published = &published{network}
+	a.published.Store(&published{network, inv})
 	return nil
 }
 
 // published is what the operator knows of this node.
-type published struct{ network *nodenet.Info }
+type published struct {
+	network   *nodenet.Info
+	inventory *inventory.Inventory
+}
 
 // network is what the node offers to other nodes. If dray-net is away, as during an
 // update, that is what it offered before; nil if it never did.
 func (a *Agent) network(ctx context.Context) (*nodenet.Info, error) {
 	info, err := a.links.net.Info(ctx)
-	switch {
-	case err == nil:
+	if err == nil {
 		return &info, nil
-	case !errors.Is(err, nodenet.ErrAbsent):
+	}
+	if !errors.Is(err, nodenet.ErrAbsent) {
 		return nil, err
-	case a.published != nil:
-		return a.published.network, nil
+	}
+	if before := a.published.Load(); before != nil {
+		return before.network, nil
 	}
 	return a.publishedBefore(ctx)
 }
