@@ -24,6 +24,19 @@ const (
 // PacketSockets opens one packet socket per queue on an end's interface, in its
 // namespace. Frames of one flow always come to the same queue. The caller closes them.
 func PacketSockets(e *End, queues int) (fds []int, err error) {
+	return Watched{}.PacketSockets(e, queues)
+}
+
+// Watched is a namespace in which someone else watches the port's interface as well.
+type Watched struct {
+	// Filter passes the frames that are the port's; none: it gets all.
+	Filter []unix.SockFilter
+	// Sockets are how many packet sockets the watcher has there.
+	Sockets int
+}
+
+// PacketSockets opens one packet socket per queue, each with the filter from its first frame on.
+func (w Watched) PacketSockets(e *End, queues int) (fds []int, err error) {
 	defer func() {
 		if err != nil {
 			closeAll(fds)
@@ -35,12 +48,12 @@ func PacketSockets(e *End, queues int) (fds []int, err error) {
 		if err != nil {
 			return err
 		}
-		if err := checkHeldSockets(e); err != nil {
+		if err := checkHeldSockets(e, w.Sockets); err != nil {
 			return err
 		}
 		group := 0
 		for range queues {
-			fd, err := packetSocket(device.Index)
+			fd, err := packetSocket(device.Index, w.Filter)
 			if err != nil {
 				return err
 			}
@@ -59,8 +72,8 @@ func PacketSockets(e *End, queues int) (fds []int, err error) {
 
 // checkHeldSockets is an error if an end still holds too many sockets of
 // earlier generations. Each costs memory, and time per frame. It counts all
-// sockets in the namespace, which is the port's own.
-func checkHeldSockets(e *End) error {
+// sockets in the namespace, which is the port's own, but for a number of others.
+func checkHeldSockets(e *End, others int) error {
 	if e.Netns == "" {
 		return nil // the host's namespace: others may have sockets in it
 	}
@@ -68,7 +81,7 @@ func checkHeldSockets(e *End) error {
 	if err != nil {
 		return err
 	}
-	if n := bytes.Count(b, []byte("\n")) - 1; n >= heldMax*e.queues() { // the first line is a heading
+	if n := bytes.Count(b, []byte("\n")) - 1; n >= others+heldMax*e.queues() { // the first line is a heading
 		return fmt.Errorf("%d sockets of earlier generations are still open", n)
 	}
 	return nil
@@ -78,7 +91,7 @@ func checkHeldSockets(e *End) error {
 // kernel counts the memory of a frame, up to twice its length.
 const packetBuffer = 4 << 20
 
-func packetSocket(device int) (int, error) {
+func packetSocket(device int, filter []unix.SockFilter) (int, error) {
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return -1, err
@@ -88,6 +101,13 @@ func packetSocket(device int) (int, error) {
 	// The kernel's default of 208 KiB holds 20 jumbo frames, or one millisecond.
 	for _, option := range []int{unix.SO_RCVBUFFORCE, unix.SO_SNDBUFFORCE} {
 		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, option, packetBuffer); err != nil {
+			_ = unix.Close(fd)
+			return -1, err
+		}
+	}
+	if len(filter) > 0 {
+		program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+		if err := unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &program); err != nil {
 			_ = unix.Close(fd)
 			return -1, err
 		}

@@ -6,6 +6,7 @@ package live
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/drayage/dray/internal/link/broker"
@@ -78,6 +79,9 @@ func (w *Watcher) Sample(ctx context.Context) ([]Link, error) {
 		for _, status := range c.Links {
 			id := linkID{c.Chain, status.Name}
 			kept := w.history[id]
+			if moved(before, status) { // what was measured of another transport says nothing of this one
+				kept, recent[status.Name] = nil, nil
+			}
 			if now := recent[status.Name]; len(now) > 0 {
 				kept = append(kept[max(0, len(kept)+1-w.Keep):], now)
 			}
@@ -87,6 +91,11 @@ func (w *Watcher) Sample(ctx context.Context) ([]Link, error) {
 	}
 	w.last, w.history = last, history
 	return links, nil
+}
+
+// moved reports whether a link had another transport before.
+func moved(before telemetry.Snapshot, now broker.LinkStatus) bool {
+	return slices.ContainsFunc(before.Links, func(l broker.LinkStatus) bool { return l.Name == now.Name && l.Kind != now.Kind })
 }
 
 // keepChain keeps the state of a chain that has not answered: its traffic

@@ -198,6 +198,16 @@ type OneWay struct {
 	Held uint64 `json:"held"`
 	// HeldFor is how long it waited for that, ns; 0 with Held: unknown.
 	HeldFor time.Duration `json:"held_for,omitempty"`
+	// Clocks is for delays between two clocks; then Latency has the least that each delay
+	// may be. Only live traffic has it, which is never stored.
+	Clocks *TwoClocks `json:"-"`
+}
+
+// TwoClocks is what is known of delays between two clocks whose difference is only
+// bounded.
+type TwoClocks struct {
+	Latest Histogram // the most that each delay may be
+	Above  Histogram // how far each exceeds the least of its trial, which needs no common clock
 }
 
 // Histogram is a histogram's non-zero counts, exactly. Its buckets are an HDR

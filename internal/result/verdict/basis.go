@@ -14,6 +14,8 @@ import (
 // traffic can differ several times over.
 func (r rule) basis(l Link, trials []record.Trial) string {
 	switch {
+	case l.probed && r.quantity == record.QProbe:
+		return "probes between the functions' packets, one way, on the clocks of two nodes"
 	case l.live:
 		return "the functions' own packets, one way"
 	case r.quantity == record.QPathMTU && l.Native:

@@ -103,6 +103,9 @@ func (d delay) sample(t record.Trial) (sample, error) {
 	if t.OneWay.Held > 0 {
 		careful = t.OneWay.Intended
 	}
+	if c := t.OneWay.Clocks; c != nil {
+		careful = c.Latest
+	}
 	sure, err1 := d.dist(t, t.OneWay.Latency)
 	bound, err2 := d.dist(t, careful)
 	if err := errors.Join(err1, err2); err != nil {
@@ -116,6 +119,9 @@ func (d delay) sample(t record.Trial) (sample, error) {
 
 func (d delay) dist(t record.Trial, h record.Histogram) (*stats.Dist, error) {
 	lost := t.Delivery.Lost - min(t.Delivery.Lost, t.Delivery.ReceiverDrops)
+	if c := t.OneWay.Clocks; c != nil && d.variation {
+		return stats.NewDist(c.Above, lost, maybeLate(t))
+	}
 	dist, err := stats.NewDist(h, lost, maybeLate(t))
 	if err != nil || !d.variation {
 		return dist, err
@@ -141,6 +147,9 @@ func (d delay) describe(f Finding, s sample) Finding {
 	case err == nil:
 		f.Measured = figure(float64(v), UnitTime, fmt.Sprintf("%s %s at p%g", FormatDuration(float64(v)), d.what, d.pct))
 		f.Measured.Percentile = d.pct
+		if d.between(s) {
+			f.Measured = d.midway(f.Measured, v, s)
+		}
 	case pool.Lost() > 0:
 		f.Measured = unknown(UnitTime, fmt.Sprintf("%d of %d lost", pool.Lost(), pool.Count()))
 	default:
@@ -183,6 +192,9 @@ func (d delay) decide(level float64, f Finding, s sample) Finding {
 			f.Bound = d.bound(atMost, upper)
 		}
 		f.Reason, f.Needs, f.more = d.undecided(level, s, tail, count)
+		if best, err := stats.UpperQuantile(level, s.sure, tail); err == nil && enough && d.between(s) && best <= float64(d.budget) {
+			f.Reason, f.Needs, f.more = clocksUnclear(budget.String(), upper)
+		}
 	}
 	return f
 }

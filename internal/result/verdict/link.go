@@ -28,7 +28,8 @@ type Link struct {
 	// so no requirement can be proven that far.
 	Uplinks []string
 
-	live bool // the trials are of the functions' own traffic
+	live   bool // the trials are of the functions' own traffic
+	probed bool // likewise, but delays are those of probes between two nodes
 }
 
 // Direction is from one port to another, each "function.port" as in records.
@@ -60,14 +61,17 @@ func FromPlan(l plan.Link) Link {
 // JudgeLive judges records of the functions' own traffic: latency, its variation, loss,
 // and the least bitrate and packet rate. The MTU and the highest bitrate are properties
 // of a link that traffic at the functions' own rate cannot show.
-func JudgeLive(l plan.Link, trials []record.Trial) []Verdict {
+func JudgeLive(l plan.Link, trials []record.Trial) []Verdict { return Judge(liveLink(l), trials) }
+
+// liveLink is a link with the requirements that live traffic can show.
+func liveLink(l plan.Link) Link {
 	own := FromPlan(l)
 	own.live, own.Load = true, 0
 	own.Requires = chain.Requires{
 		Latency: l.Requires.Latency, Percentile: l.Requires.Percentile, PDV: l.Requires.PDV, LossRatio: l.Requires.LossRatio,
 		MinBitrate: l.Requires.MinBitrate, PacketRate: l.Requires.PacketRate,
 	}
-	return Judge(own, trials)
+	return own
 }
 
 // Live reports whether any traffic decides a requirement in time. Traffic that is slower

@@ -14,7 +14,6 @@ import (
 	"github.com/drayage/dray/internal/link/broker"
 	"github.com/drayage/dray/internal/link/telemetry"
 	"github.com/drayage/dray/internal/measure/live"
-	"github.com/drayage/dray/internal/result/verdict"
 	"github.com/drayage/dray/kube/internal/claims"
 )
 
@@ -27,16 +26,17 @@ const (
 
 // watched is the latest state of the node's links.
 type watched struct {
-	watcher  *live.Watcher
-	latest   *atomic.Pointer[live.Sample]
-	verdicts *atomic.Pointer[map[string][]verdict.Verdict] // by the broker's name of the link
-	tunnels  *atomic.Pointer[tunnels]
+	watcher   *live.Watcher
+	crossings crossings
+	latest    *atomic.Pointer[live.Sample]
+	judged    *atomic.Pointer[map[string]judgement] // by the broker's name of the link
+	tunnels   *atomic.Pointer[tunnels]
 }
 
 func watch(a *Agent) watched {
 	return watched{
-		watcher: &live.Watcher{Source: a.sample, Keep: keepSamples}, latest: new(atomic.Pointer[live.Sample]),
-		verdicts: new(atomic.Pointer[map[string][]verdict.Verdict]), tunnels: new(atomic.Pointer[tunnels]),
+		watcher: &live.Watcher{Source: a.sample, Keep: keepSamples}, crossings: crossings{}, latest: new(atomic.Pointer[live.Sample]),
+		judged: new(atomic.Pointer[map[string]judgement]), tunnels: new(atomic.Pointer[tunnels]),
 	}
 }
 
@@ -155,17 +155,14 @@ func (a *Agent) reportVerdicts(ctx context.Context) {
 		a.logged("telemetry", err)
 		return
 	}
-	a.live.latest.Store(&live.Sample{Time: a.now(), Links: links})
-	verdicts := map[string][]verdict.Verdict{}
-	for _, l := range links {
-		verdicts[l.Chain+"/"+l.Status.Name] = l.Verdicts
-	}
-	a.live.verdicts.Store(&verdicts)
 	all, err := a.store.List(ctx)
 	if err != nil {
 		a.logged("telemetry", err)
 		return
 	}
+	judged := a.live.crossings.judge(ctx, all, links, latest(a.live.tunnels), a.links.net.Measured, a.now())
+	a.live.latest.Store(&live.Sample{Time: a.now(), Links: links})
+	a.live.judged.Store(&judged)
 	for i := range all {
 		a.report(ctx, &all[i])
 	}

@@ -71,12 +71,11 @@ func (a *Agent) report(ctx context.Context, c *claims.Claim) {
 		if received.unknown[link] {
 			return // what the claim says stays true: the other node relies on it
 		}
-		verdicts, nothing := latest(a.live.verdicts)[link], "no traffic has been measured yet"
-		if t, ok := received.at[link]; ok {
+		t, tunnel := received.at[link]
+		if tunnel {
 			now.tunnels[p.Request] = t
-			// What one node sees of it says nothing of losses on the way, and no clock is common.
-			verdicts, nothing = nil, "links between nodes are not measured yet"
 		}
+		verdicts, nothing := latest(a.live.judged)[link].of(tunnel)
 		if verdicts == nil && bridged(&p.Link) {
 			nothing = "links of interfaces are not measured yet"
 		}

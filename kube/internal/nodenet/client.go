@@ -65,6 +65,16 @@ func (c Client) Sockets(ctx context.Context, half, device string, queues int) ([
 	return fds, nil
 }
 
+// Measured returns what was measured of a half after the interval with that number of that epoch; 0: all
+// that is kept.
+func (c Client) Measured(ctx context.Context, half string, epoch, after uint64) (*Measured, error) {
+	r, _, err := c.call(ctx, request{Measured: &measuredRequest{half, epoch, after}})
+	if err == nil && r.Measured == nil {
+		err = errors.New("dray-net: no answer in the answer")
+	}
+	return r.Measured, err
+}
+
 func (c Client) call(ctx context.Context, q request) (r response, files []*os.File, err error) {
 	conn, err := dial(ctx, controlSocket(c.Dir))
 	if err != nil {

@@ -20,6 +20,8 @@ type request struct {
 	List    bool            `json:"list,omitempty"`
 	Apply   *applyRequest   `json:"apply,omitempty"`
 	Sockets *socketsRequest `json:"sockets,omitempty"`
+	// Measured asks for what was measured of a half.
+	Measured *measuredRequest `json:"measured,omitempty"`
 }
 
 type applyRequest struct {
@@ -33,11 +35,19 @@ type socketsRequest struct {
 	Queues int    `json:"queues"`
 }
 
+type measuredRequest struct {
+	Half  string `json:"half"`
+	Epoch uint64 `json:"epoch"`
+	After uint64 `json:"after"` // number of an interval of that epoch
+}
+
 // response is the answer. Packet sockets come with it, one for each queue.
 type response struct {
 	Error string `json:"error,omitempty"`
 	Info  *Info  `json:"info,omitempty"`
 	Made  []Made `json:"made,omitempty"`
+
+	Measured *Measured `json:"measured,omitempty"`
 }
 
 const (

@@ -20,6 +20,7 @@ import (
 
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/kube/internal/probe"
 )
 
 // Device is the end of a half's tunnel.
@@ -115,6 +116,13 @@ type Made struct {
 	Error string `json:"error,omitempty"` // why it could not be made
 	// Faults are why ports of it could not be made, by end.
 	Faults map[int]string `json:"faults,omitempty"`
+}
+
+// Measured is what was measured of a half.
+type Measured struct {
+	// Epoch changes if the measurement begins again. Intervals are then numbered again.
+	Epoch     uint64           `json:"epoch"`
+	Intervals []probe.Interval `json:"intervals"`
 }
 
 // The sockets below the server's directory.

@@ -35,6 +35,7 @@ type server struct {
 	o      Options
 	device string // with the node's address
 	keeper kept
+	probes prober
 
 	mu     sync.Mutex
 	halves map[string]*half
@@ -43,7 +44,7 @@ type server struct {
 // Serve makes what its clients ask for until ctx ends. Then halves stay, and the next
 // server takes them over from the keeper.
 func Serve(ctx context.Context, o Options) error {
-	s := &server{o: o, keeper: kept{o.Dir}, halves: map[string]*half{}}
+	s := &server{o: o, keeper: kept{o.Dir}, halves: map[string]*half{}, probes: prober{log: o.Log, probed: map[string]*probed{}}}
 	var err error
 	if s.device, err = deviceOf(o.Addr); err != nil {
 		return err
@@ -53,6 +54,7 @@ func Serve(ctx context.Context, o Options) error {
 	}
 	s.takeOver(ctx)
 	go s.keepUp(ctx)
+	go s.probes.run(ctx)
 	return listen(ctx, controlSocket(o.Dir), func(c *net.UnixConn) { s.serve(ctx, c) })
 }
 
@@ -112,6 +114,8 @@ func (s *server) serve(ctx context.Context, c *net.UnixConn) {
 		r.Made = s.list()
 	case q.Apply != nil:
 		r.Made, err = s.apply(ctx, q.Apply)
+	case q.Measured != nil:
+		r.Measured, err = s.probes.since(q.Measured)
 	case q.Sockets != nil:
 		fds, err = s.sockets(q.Sockets)
 	default:
@@ -158,6 +162,7 @@ func (s *server) apply(ctx context.Context, q *applyRequest) ([]Made, error) {
 			m.Error = err.Error()
 		} else {
 			m.VNI, m.Faults = h.vni, s.setPorts(h, want)
+			s.probes.measure(h, want)
 		}
 		made = append(made, m)
 	}
@@ -239,6 +244,7 @@ func (s *server) make(ctx context.Context, want Half) (*half, error) {
 // without the tunnel and the bridge in it.
 func (s *server) remove(ctx context.Context, name string) error {
 	h := s.halves[name]
+	s.probes.stop(name)
 	if err := errors.Join(h.closeTunnel(), h.removePorts(), h.at().RemoveLink(hub)); err != nil {
 		return err
 	}
@@ -264,7 +270,7 @@ func (s *server) sockets(q *socketsRequest) ([]int, error) {
 	if q.Queues < 1 || q.Queues > maxFiles {
 		return nil, fmt.Errorf("%d queues: 1 to %d", q.Queues, maxFiles)
 	}
-	return broker.PacketSockets(&broker.End{Netns: h.at().Path, Interface: q.Device, Queues: q.Queues}, q.Queues)
+	return broker.Watched{Filter: noProbes, Sockets: tapSockets}.PacketSockets(&broker.End{Netns: h.at().Path, Interface: q.Device, Queues: q.Queues}, q.Queues)
 }
 
 // hasSockets reports whether packet sockets on an interface of the half are a port's.

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package live
+
+import (
+	"fmt"
+	"math/bits"
+	"slices"
+	"time"
+
+	"github.com/drayage/dray/internal/link/broker"
+	"github.com/drayage/dray/internal/link/telemetry"
+	"github.com/drayage/dray/internal/plan"
+	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/internal/result/verdict"
+)
+
+// Crossing is the traffic of one direction of a link between two nodes in an interval.
+type Crossing struct {
+	Link, From, To string
+	Interval       time.Duration
+	Probes, Lost   uint64 // Lost is of Probes
+	// Delays are those of probes, in ns: the least and the most that each may be, as the nodes have no
+	// common clock, and by how much it exceeds the least of the interval.
+	Delays [][3]int64
+	// Sent and Missing count the functions' packets.
+	Sent, Missing uint64
+}
+
+// JudgeTunnel compares the traffic between two nodes with the link's requirements. Each
+// interval is one trial.
+func JudgeTunnel(l plan.Link, intervals [][]Crossing) []verdict.Verdict {
+	var trials []record.Trial
+	for i, interval := range intervals {
+		for _, c := range interval {
+			trials = append(trials, c.trials(i)...)
+		}
+	}
+	return verdict.JudgeTunnel(l, trials)
+}
+
+// trials are the crossing as records: delays of probes, and losses of packets.
+func (c *Crossing) trials(number int) []record.Trial {
+	t := record.Trial{Schema: record.Schema, Link: c.Link, From: c.From, To: c.To, Round: number, Duration: c.Interval, Marks: []string{}}
+	probes, packets := t, t
+	probes.Quantity, probes.ID = record.QProbe, fmt.Sprintf("probes-%d", number)
+	if n := uint64(len(c.Delays)); n > 0 || c.Lost > 0 && c.Lost == c.Probes {
+		probes.OneWay, probes.Delivery = c.oneWay(), &record.Delivery{Sent: n + c.Lost, Received: n, Lost: c.Lost}
+	}
+	packets.Quantity, packets.ID = record.QStream, fmt.Sprintf("packets-%d", number)
+	if c.Sent > 0 {
+		lost := min(c.Missing, c.Sent)
+		packets.Delivery = &record.Delivery{Sent: c.Sent, Received: c.Sent - lost, Lost: lost}
+		if c.Interval > 0 {
+			packets.Delivery.PacketRate = uint64(float64(c.Sent-lost) / c.Interval.Seconds())
+		}
+	}
+	return []record.Trial{probes, packets}
+}
+
+// oneWay has the bounds of every delay. Each counts at the unfavourable edge of its bucket.
+func (c *Crossing) oneWay() *record.OneWay {
+	part := func(which int) record.Histogram {
+		counts := map[int64]int64{}
+		for _, d := range c.Delays {
+			ns := min(max(d[which], record.HistogramLowest), record.HistogramHighest)
+			counts[record.LogLinearLowest(ns, histogramBits)]++
+		}
+		var lowest, n []int64
+		for ns := range counts {
+			lowest = append(lowest, ns)
+		}
+		slices.Sort(lowest)
+		for _, ns := range lowest {
+			n = append(n, counts[ns])
+		}
+		h, _ := record.FromLogLinear(histogramBits, lowest, n) // these begin buckets
+		return h
+	}
+	o := &record.OneWay{Latency: part(0), Clocks: &record.TwoClocks{Latest: part(1), Above: part(2)}}
+	return o
+}
+
+// Flow is the crossing as a flow: each delay is taken in the middle of its bounds.
+func (c *Crossing) Flow() telemetry.Flow {
+	f := telemetry.Flow{
+		Link: c.Link, From: c.From, To: c.To, Interval: c.Interval,
+		Sent: c.Sent, Received: c.Sent - min(c.Missing, c.Sent), Lost: c.Missing,
+	}
+	found := map[int]broker.Bucket{}
+	for _, d := range c.Delays {
+		b := bucketOf(d[0]/2 + d[1]/2)
+		b.Count = found[b.Index].Count + 1
+		found[b.Index] = b
+	}
+	for _, b := range found {
+		f.Latency.Buckets = append(f.Latency.Buckets, b)
+		f.Latency.Count += b.Count
+	}
+	slices.SortFunc(f.Latency.Buckets, func(a, b broker.Bucket) int { return a.Index - b.Index })
+	return f
+}
+
+// flowBits gives the buckets of a flow the width that functions' own reports have.
+const flowBits = 5
+
+func bucketOf(ns int64) broker.Bucket {
+	ns = min(max(ns, record.HistogramLowest), record.HistogramHighest)
+	shift := max(0, bits.Len64(uint64(ns))-1-flowBits)
+	low := ns >> shift << shift
+	return broker.Bucket{Index: shift<<flowBits + int(ns>>shift), Low: float64(low), High: float64(low + 1<<shift)}
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package verdict
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/drayage/dray/internal/plan"
+	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/internal/result/stats"
+)
+
+// JudgeTunnel judges records of the traffic between two nodes: delays of probes between the
+// functions' packets, on two clocks, and losses of the functions' own packets. A delay
+// is met only if its upper bounds meet it, and missed only if its lower bounds miss it.
+func JudgeTunnel(l plan.Link, trials []record.Trial) []Verdict {
+	own := liveLink(l)
+	own.probed, own.Requires.MinBitrate = true, 0 // nobody counts bytes
+	return Judge(own, trials)
+}
+
+// between reports whether delays are of two clocks. Their variation needs no common one.
+func (d delay) between(s sample) bool { return !d.variation && s.trials[0].OneWay.Clocks != nil }
+
+// midway is a figure for a percentile that lies between two bounds. The lower is known.
+func (d delay) midway(f Figure, low int64, s sample) Figure {
+	high, err := stats.Pool(s.careful...).Quantile(d.pct)
+	if err != nil {
+		return f
+	}
+	mid, off := float64(low)/2+float64(high)/2, math.Max(0, float64(high)/2-float64(low)/2)
+	m := figure(mid, UnitTime, fmt.Sprintf("%s ± %s %s at p%g", FormatDuration(mid), FormatDuration(off), d.what, d.pct))
+	m.Percentile = d.pct
+	return m
+}
+
+// clocksUnclear says that a requirement is undecided because two clocks have no known difference.
+func clocksUnclear(budget string, upper float64) (reason, needs string, more float64) {
+	reason = "the clocks of the two nodes are not known well enough to say whether it stays within " + budget
+	if math.IsInf(upper, 1) {
+		return reason, "fewer losses", 0
+	}
+	return reason, fmt.Sprintf("a limit of %s, or a shorter way back: the error is half of the least round trip", FormatDuration(upper)), 0
+}

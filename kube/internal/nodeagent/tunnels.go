@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeagent
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/drayage/dray/internal/link/telemetry"
+	"github.com/drayage/dray/internal/measure/live"
+	"github.com/drayage/dray/internal/result/verdict"
+	"github.com/drayage/dray/kube/internal/claims"
+	"github.com/drayage/dray/kube/internal/nodenet"
+	"github.com/drayage/dray/kube/internal/probe"
+)
+
+// judgement is what the latest intervals say of a link.
+type judgement struct {
+	tunnel   bool // it crosses nodes
+	verdicts []verdict.Verdict
+	why      string // there is no verdict
+}
+
+// of are the verdicts on a link that crosses nodes, or does not; without any, also why. A
+// judgement from before the link moved says nothing.
+func (j judgement) of(tunnel bool) (verdicts []verdict.Verdict, why string) {
+	if j.tunnel != tunnel || j.why == "" && j.verdicts == nil {
+		return nil, "no traffic has been measured yet"
+	}
+	return j.verdicts, j.why
+}
+
+// measuring asks dray-net for what it measured of one half.
+type measuring func(ctx context.Context, half string, epoch, after uint64) (*nodenet.Measured, error)
+
+// crossings are the measurements of this node's links to others, by the broker's name of the link.
+type crossings map[string]*crossed
+
+// crossed are the latest intervals of a link.
+type crossed struct {
+	epoch, after uint64
+	at           time.Time // of the latest interval
+	begun        time.Time
+	intervals    [][]live.Crossing
+	total        []telemetry.Flow // since this daemon began
+}
+
+// silentFor is how long an interval of a link may be overdue until there is no verdict.
+const silentFor = 5 * sampleEvery
+
+var (
+	errNotYet = errors.New("dray-net has not measured the link yet")
+	errSilent = errors.New("nothing comes from the other node")
+)
+
+// follow gets the new intervals of a link, and forgets old ones.
+func (c *crossed) follow(ctx context.Context, name string, p *claims.Port, ask measuring, now time.Time) error {
+	m, err := ask(ctx, name, c.epoch, c.after)
+	if err != nil {
+		return err
+	}
+	if m.Epoch != c.epoch { // its numbers begin again, but what was measured before stays true
+		c.epoch, c.after = m.Epoch, 0
+	}
+	for _, i := range m.Intervals {
+		if i.Number <= c.after {
+			continue
+		}
+		crossing := crossingOf(p, i)
+		c.intervals = append(c.intervals, crossing)
+		c.intervals = c.intervals[max(0, len(c.intervals)-keepSamples):]
+		c.after = i.Number
+		if i.Out.Probes+i.In.Probes > 0 {
+			c.at = now
+		}
+		for _, way := range crossing {
+			c.total = added(c.total, way.Flow())
+		}
+	}
+	switch {
+	case c.at.IsZero() && now.Sub(c.begun) < 2*silentFor:
+		return errNotYet
+	case now.Sub(c.at) > silentFor:
+		return errSilent
+	}
+	return nil
+}
+
+// crossingOf is an interval in the words of the chain.
+func crossingOf(p *claims.Port, i probe.Interval) []live.Crossing {
+	own, other := p.Across.Ends[p.End()].String(), p.Across.Ends[1-p.End()].String()
+	way := func(from, to string, d probe.Direction) live.Crossing {
+		c := live.Crossing{Link: p.Link.Name, From: from, To: to, Interval: i.Duration, Probes: d.Probes, Lost: d.Lost, Sent: d.Sent, Missing: d.Missing}
+		for _, delay := range d.Delays {
+			c.Delays = append(c.Delays, delay)
+		}
+		return c
+	}
+	return []live.Crossing{way(own, other, i.Out), way(other, own, i.In)}
+}
+
+// judge replaces what one node sees of a link to another by what both have measured.
+func (t crossings) judge(ctx context.Context, all []claims.Claim, links []live.Link, received tunnels, ask measuring, now time.Time) map[string]judgement {
+	judged := map[string]judgement{}
+	maps.DeleteFunc(t, func(name string, _ *crossed) bool {
+		_, still := received.at[name]
+		return !still && !received.unknown[name]
+	})
+	for i := range links {
+		l := &links[i]
+		name := l.Chain + "/" + l.Status.Name
+		p := planned(all, name)
+		if _, tunnel := received.at[name]; !tunnel || p == nil || p.Across == nil {
+			judged[name] = judgement{verdicts: l.Verdicts}
+			continue
+		}
+		if t[name] == nil {
+			t[name] = &crossed{begun: now}
+		}
+		judged[name] = t[name].judge(ctx, name, p, l, ask, now)
+	}
+	return judged
+}
+
+// judge is the verdict on one link.
+func (c *crossed) judge(ctx context.Context, name string, p *claims.Port, l *live.Link, ask measuring, now time.Time) judgement {
+	j := judgement{tunnel: true}
+	l.Verdicts = nil
+	if bridged(&p.Link) {
+		return j
+	}
+	if err := c.follow(ctx, name, p, ask, now); err != nil {
+		j.why = err.Error()
+		return j
+	}
+	j.verdicts = live.JudgeTunnel(*p.Across, c.intervals)
+	l.Verdicts = j.verdicts
+	c.show(l)
+	return j
+}
+
+// show completes the flows of a link, of which the function on this node reports one side.
+func (c *crossed) show(l *live.Link) {
+	var last, window []telemetry.Flow
+	for i, interval := range c.intervals {
+		for _, way := range interval {
+			if f := way.Flow(); i == len(c.intervals)-1 {
+				last, window = added(last, f), added(window, f)
+			} else {
+				window = added(window, f)
+			}
+		}
+	}
+	l.Now = slices.Clone(l.Now) // the watcher keeps it
+	complete(l.Now, last)
+	complete(l.Window, window)
+	complete(l.Total, c.total)
+}
+
+// added adds a flow to the one of its direction.
+func added(sums []telemetry.Flow, f telemetry.Flow) []telemetry.Flow {
+	for i := range sums {
+		if sums[i].From == f.From {
+			sums[i].Add(f)
+			return sums
+		}
+	}
+	return append(sums, f)
+}
+
+// complete adds to flows what only both nodes together know: the latency, losses on the way, and
+// what arrived at the other node.
+func complete(flows, measured []telemetry.Flow) {
+	for i := range flows {
+		for _, m := range measured {
+			if f := &flows[i]; f.From == m.From {
+				f.Latency, f.Lost = m.Latency, f.Lost+m.Lost
+				if f.Sent == 0 {
+					f.Sent = m.Sent
+				}
+				if f.Received == 0 {
+					f.Received = m.Received
+				}
+			}
+		}
+	}
+}
