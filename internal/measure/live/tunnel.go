@@ -4,6 +4,7 @@ package live
 
 import (
 	"fmt"
+	"maps"
 	"math/bits"
 	"slices"
 	"time"
@@ -23,6 +24,8 @@ type Crossing struct {
 	// Delays are those of probes, in ns: the least and the most that each may be, as the nodes have no
 	// common clock, and by how much it exceeds the least of the interval.
 	Delays [][3]int64
+	// Rounds are delays of this direction and the other together.
+	Rounds []int64
 	// Sent and Missing count the functions' packets.
 	Sent, Missing uint64
 }
@@ -58,27 +61,38 @@ func (c *Crossing) trials(number int) []record.Trial {
 	return []record.Trial{probes, packets}
 }
 
-// oneWay has the bounds of every delay. Each counts at the unfavourable edge of its bucket.
+// oneWay has the bounds of every delay.
 func (c *Crossing) oneWay() *record.OneWay {
-	part := func(which int) record.Histogram {
-		counts := map[int64]int64{}
-		for _, d := range c.Delays {
-			ns := min(max(d[which], record.HistogramLowest), record.HistogramHighest)
-			counts[record.LogLinearLowest(ns, histogramBits)]++
+	var bounds [3][]int64
+	for _, d := range c.Delays {
+		for i := range d {
+			bounds[i] = append(bounds[i], d[i])
 		}
-		var lowest, n []int64
-		for ns := range counts {
-			lowest = append(lowest, ns)
-		}
-		slices.Sort(lowest)
-		for _, ns := range lowest {
-			n = append(n, counts[ns])
-		}
-		h, _ := record.FromLogLinear(histogramBits, lowest, n) // these begin buckets
-		return h
 	}
-	o := &record.OneWay{Latency: part(0), Clocks: &record.TwoClocks{Latest: part(1), Above: part(2)}}
-	return o
+	var halves []int64
+	for _, ns := range c.Rounds {
+		halves = append(halves, ns/2)
+	}
+	return &record.OneWay{
+		Latency: histogram(bounds[0]),
+		Clocks:  &record.TwoClocks{Latest: histogram(bounds[1]), Above: histogram(bounds[2]), Halves: histogram(halves)},
+	}
+}
+
+// histogram counts values. The judge takes each at the unfavourable edge of its bucket.
+func histogram(values []int64) record.Histogram {
+	counts := map[int64]int64{}
+	for _, ns := range values {
+		ns = min(max(ns, record.HistogramLowest), record.HistogramHighest)
+		counts[record.LogLinearLowest(ns, histogramBits)]++
+	}
+	lowest := slices.Sorted(maps.Keys(counts))
+	var n []int64
+	for _, ns := range lowest {
+		n = append(n, counts[ns])
+	}
+	h, _ := record.FromLogLinear(histogramBits, lowest, n) // each begins a bucket
+	return h
 }
 
 // Flow is the crossing as a flow: each delay is taken in the middle of its bounds.

@@ -208,6 +208,7 @@ type OneWay struct {
 type TwoClocks struct {
 	Latest Histogram // the most that each delay may be
 	Above  Histogram // how far each exceeds the least of its trial, which needs no common clock
+	Halves Histogram // half of the round trips that these delays are part of
 }
 
 // Histogram is a histogram's non-zero counts, exactly. Its buckets are an HDR

@@ -195,6 +195,9 @@ func (d delay) decide(level float64, f Finding, s sample) Finding {
 		if best, err := stats.UpperQuantile(level, s.sure, tail); err == nil && enough && d.between(s) && best <= float64(d.budget) {
 			f.Reason, f.Needs, f.more = clocksUnclear(budget.String(), upper)
 		}
+		if d.between(s) {
+			f = d.round(level, f, s)
+		}
 	}
 	return f
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/drayage/dray/internal/plan"
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/result/stats"
+	"github.com/drayage/dray/internal/spec/units"
 )
 
 // JudgeTunnel judges records of the traffic between two nodes: delays of probes between the
@@ -22,6 +23,30 @@ func JudgeTunnel(l plan.Link, trials []record.Trial) []Verdict {
 
 // between reports whether delays are of two clocks. Their variation needs no common one.
 func (d delay) between(s sample) bool { return !d.variation && s.trials[0].OneWay.Clocks != nil }
+
+// round finds a miss that no clock can hide. A round trip of more than twice the limit has at least
+// one late direction. If more than twice the allowed share of round trips are such, then in
+// one of the directions more than the allowed share of packets are late.
+func (d delay) round(level float64, f Finding, s sample) Finding {
+	var halves []*stats.Dist
+	for _, t := range s.trials {
+		if half, err := stats.NewDist(t.OneWay.Clocks.Halves, 0, 0); err == nil && half.Count() > 0 {
+			halves = append(halves, half)
+		}
+	}
+	share := 2 * (100 - d.pct) / 100
+	if len(halves) < MinTrials || share >= 1 {
+		return f
+	}
+	lower, err := stats.LowerQuantile(level, halves, share)
+	if err != nil || lower <= float64(d.budget) {
+		return f
+	}
+	f.Verdict, f.badness, f.Needs, f.more = Missed, lower, "", 0
+	f.Bound = d.bound(atLeast, lower)
+	f.Reason = fmt.Sprintf("half of the round trip exceeds %s, so this direction or the other does", units.Duration(d.budget))
+	return f
+}
 
 // midway is a figure for a percentile that lies between two bounds. The lower is known.
 func (d delay) midway(f Figure, low int64, s sample) Figure {

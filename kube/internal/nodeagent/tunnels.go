@@ -99,7 +99,9 @@ func crossingOf(p *claims.Port, i probe.Interval) []live.Crossing {
 		}
 		return c
 	}
-	return []live.Crossing{way(own, other, i.Out), way(other, own, i.In)}
+	both := []live.Crossing{way(own, other, i.Out), way(other, own, i.In)}
+	both[0].Rounds, both[1].Rounds = i.Rounds, i.Rounds
+	return both
 }
 
 // judge replaces what one node sees of a link to another by what both have measured.

@@ -28,6 +28,7 @@ func bounds(out, in *way, from, until uint64, i *Interval) (clock *[2]int64, san
 	for n, d := range other.of {
 		i.In.Delays = append(i.In.Delays, Delay{d.Low(), d.High(), other.skews[n] - other.least})
 	}
+	i.Rounds = rounds(forth, back, from, until)
 	middle := passage{at: from/2 + until/2}
 	for _, p := range forth {
 		c[1] = min(c[1], p.skew()+drift(apart(p, &middle)))
@@ -36,6 +37,25 @@ func bounds(out, in *way, from, until uint64, i *Interval) (clock *[2]int64, san
 		c[0] = max(c[0], -p.skew()-drift(apart(p, &middle)))
 	}
 	return &c, true
+}
+
+// rounds are the least that the delays of an interval's own probes and of the next of the other
+// node may be together.
+func rounds(forth, back []*passage, from, until uint64) []int64 {
+	var all []int64
+	for _, p := range forth {
+		if p.at < from || p.at >= until {
+			continue
+		}
+		next := back[0]
+		for _, o := range back {
+			if apart(p, o) < apart(p, next) {
+				next = o
+			}
+		}
+		all = append(all, max(0, p.skew()+next.skew()-drift(apart(p, next))))
+	}
+	return all
 }
 
 // bounded are the delays of one direction.

@@ -55,6 +55,9 @@ type Interval struct {
 	Duration time.Duration `json:"duration"`
 	Out      Direction     `json:"out"` // to the other node
 	In       Direction     `json:"in"`  // from the other node
+	// Rounds are delays of both directions together, each of an own probe and the one of the other node
+	// that is next to it, in ns. They need no common clock.
+	Rounds []int64 `json:"rounds,omitempty"`
 	// Clock are the bounds of how far the other node's clock is ahead, in ns; nil: unknown.
 	Clock *[2]int64 `json:"clock,omitempty"`
 }

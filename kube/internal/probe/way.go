@@ -157,7 +157,7 @@ const maxInterval = 1 << 34
 
 // count counts the packets of an interval, and those that did not come. Packets may overtake
 // probes, or the reverse, so a packet counts as missing only if it still is at half of the probes of
-// the next interval. It reports whether the counters are possible.
+// the next interval. How far they overtake is seen in the first interval. It reports whether the counters are possible.
 func (w *way) count(from, until uint64, d *Direction) bool {
 	now, later := w.between(from, until), w.between(until, until+intervalNS)
 	if len(now) == 0 {
@@ -169,6 +169,9 @@ func (w *way) count(from, until uint64, d *Direction) bool {
 		missing = median(later)
 	}
 	if !w.counted {
+		for _, p := range later {
+			missing = max(missing, p.balance())
+		}
 		w.counted, w.sent, w.missing = true, last.left.Count, missing
 		return true
 	}
