@@ -17,7 +17,7 @@ func TestALinkBetweenNodes(t *testing.T) {
 	for _, hostUsers := range []bool{true, false} {
 		t.Run(fmt.Sprintf("hostUsers=%v", hostUsers), func(t *testing.T) {
 			c := newCluster(t)
-			c.trafficAcross(hostUsers)
+			c.trafficAcross(f1, hostUsers)
 			t.Logf("kubectl get chains:\n%s", c.in("get", "chains", "-o", "wide"))
 			c.confined()
 			if !hostUsers {

@@ -108,10 +108,10 @@ func (c *cluster) traffic(hostUsers bool) {
 
 // trafficAcross does the same from node n1 to n2. The sender begins when both nodes serve
 // the link: what one sends before the other receives is lost.
-func (c *cluster) trafficAcross(hostUsers bool) {
+func (c *cluster) trafficAcross(chain string, hostUsers bool) {
 	c.t.Helper()
 	c.awaitNetwork()
-	c.apply(f1)
+	c.apply(chain)
 	c.apply(pod{name: "du", function: "du", command: receives, hostUsers: hostUsers, node: "n2"}.manifest())
 	c.apply(pod{name: "cu-up", function: "cu-up", command: sendsLater, hostUsers: hostUsers, node: "n1"}.manifest())
 	c.ready("du", "cu-up")

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeagent
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/drayage/dray/internal/link/broker"
+	"github.com/drayage/dray/internal/link/telemetry"
+	"github.com/drayage/dray/internal/measure/live"
+	"github.com/drayage/dray/internal/plan"
+	"github.com/drayage/dray/internal/result/verdict"
+	"github.com/drayage/dray/internal/spec/units"
+	"github.com/drayage/dray/kube/api/v1alpha1"
+	"github.com/drayage/dray/kube/internal/claims"
+	"github.com/drayage/dray/kube/internal/nodenet"
+	"github.com/drayage/dray/kube/internal/probe"
+)
+
+// measured is dray-net with one half, whose link is judged every two seconds.
+type measured struct {
+	t         *testing.T
+	claims    []claims.Claim
+	crossings crossings
+	received  tunnels
+	now       time.Time
+	epoch     uint64
+	intervals []probe.Interval
+	err       error
+}
+
+const crossingLink = "ran/f1/f1u"
+
+func newMeasured(t *testing.T) *measured {
+	c := crossing("du")
+	ratio := units.Ratio(1e-3)
+	p := &c.Ports[0]
+	p.Across.Requires.Latency, p.Across.Requires.Percentile, p.Across.Requires.LossRatio = units.Duration(time.Millisecond), 90, &ratio
+	p.Link.Evidence = []plan.Evidence{{Requirement: "latency", Required: "≤ 1ms at p90"}, {Requirement: "packet_loss_ratio", Required: "≤ 0.001"}}
+	return &measured{
+		t: t, claims: []claims.Claim{c}, crossings: crossings{}, now: time.Unix(1e9, 0), epoch: 7,
+		received: tunnels{at: map[string]v1alpha1.Tunnel{crossingLink: {}}, unknown: map[string]bool{}},
+	}
+}
+
+func (m *measured) ask(_ context.Context, half string, epoch, after uint64) (*nodenet.Measured, error) {
+	if m.err != nil {
+		return nil, m.err
+	}
+	if half != crossingLink {
+		m.t.Errorf("asked for %s", half)
+	}
+	if epoch != m.epoch {
+		after = 0
+	}
+	i := slices.IndexFunc(m.intervals, func(i probe.Interval) bool { return i.Number > after })
+	if i < 0 {
+		return &nodenet.Measured{Epoch: m.epoch}, nil
+	}
+	return &nodenet.Measured{Epoch: m.epoch, Intervals: m.intervals[i:]}, nil
+}
+
+// pass lets so many intervals pass, of which dray-net has measured what change makes of good ones, and
+// judges after each.
+func (m *measured) pass(n int, change func(*probe.Interval)) (link live.Link, j judgement) {
+	m.t.Helper()
+	for range n {
+		m.now = m.now.Add(sampleEvery)
+		if change != nil {
+			good := probe.Direction{Probes: 80, Sent: 2000}
+			for range 80 {
+				good.Delays = append(good.Delays, probe.Delay{1000, 61_000, 3000})
+			}
+			i := probe.Interval{Number: uint64(len(m.intervals)) + 1, Duration: sampleEvery, Out: good, In: good}
+			change(&i)
+			m.intervals = append(m.intervals, i)
+		}
+		own := telemetry.Flow{Link: "f1u", From: "du.f1u", To: "cu-up.f1u", Interval: sampleEvery, Sent: 2000, Lost: 1}
+		back := telemetry.Flow{Link: "f1u", From: "cu-up.f1u", To: "du.f1u", Interval: sampleEvery, Received: 2000}
+		links := []live.Link{
+			{Chain: "ran/f1", Status: broker.LinkStatus{Name: "f1u"}, Now: []telemetry.Flow{own, back}, Total: []telemetry.Flow{own, back},
+				Verdicts: []verdict.Verdict{{Requirement: "latency", Verdict: verdict.Met}}},
+			{Chain: "ran/f1", Status: broker.LinkStatus{Name: "other"}, Verdicts: []verdict.Verdict{{Requirement: "latency", Verdict: verdict.Missed}}},
+		}
+		judged := m.crossings.judge(context.Background(), m.claims, links, m.received, m.ask, m.now)
+		if other := judged["ran/f1/other"]; other.tunnel || len(other.verdicts) != 1 {
+			m.t.Fatalf("a link on this node: %+v", other)
+		}
+		link, j = links[0], judged[crossingLink]
+	}
+	return link, j
+}
+
+// conditions are those of the claim's port.
+func (m *measured) conditions(j judgement) map[string]condition {
+	verdicts, why := j.of(true)
+	all := map[string]condition{}
+	for _, c := range conditionsOf(&m.claims[0].Ports[0], verdicts, why) {
+		all[c.Type] = c
+	}
+	return all
+}
+
+func good(*probe.Interval) {}
+
+func TestALinkBetweenNodesHasVerdicts(t *testing.T) {
+	m := newMeasured(t)
+	link, j := m.pass(10, good)
+	for kind, want := range map[string]string{"latency": "31us ± 30us one-way latency at p90", "packet_loss_ratio": "0 (0 of 20000)"} {
+		if c := m.conditions(j)[kind]; c.Status != string(metav1.ConditionTrue) || !strings.Contains(c.Message, want) {
+			t.Errorf("%+v, without %q", c, want)
+		}
+	}
+	if len(link.Verdicts) != 2 || link.Verdicts[0].Verdict != verdict.Met {
+		t.Errorf("for metrics: %+v", link.Verdicts)
+	}
+	for _, flows := range [][]telemetry.Flow{link.Now, link.Total} {
+		if out, in := flows[0], flows[1]; out.Received == 0 || in.Sent == 0 || in.Latency.Count == 0 || out.Latency.Count == 0 {
+			t.Errorf("flows %+v", flows)
+		}
+	}
+	_, j = m.pass(10, func(i *probe.Interval) { i.In.Missing = 100 })
+	if c := m.conditions(j)["packet_loss_ratio"]; c.Status != string(metav1.ConditionFalse) {
+		t.Errorf("with losses: %+v", c)
+	}
+	if len(m.crossings[crossingLink].intervals) != 20 {
+		t.Errorf("%d intervals", len(m.crossings[crossingLink].intervals))
+	}
+	_, j = m.pass(keepSamples, good)
+	if c := m.conditions(j)["packet_loss_ratio"]; c.Status != string(metav1.ConditionTrue) || len(m.crossings[crossingLink].intervals) != keepSamples {
+		t.Errorf("two minutes later: %+v", c)
+	}
+}
+
+// A half that nobody measures any more has no verdict, and says why.
+func TestAStaleHalfHasNoVerdict(t *testing.T) {
+	silent := func(i *probe.Interval) { i.Out, i.In = probe.Direction{}, probe.Direction{} }
+	for name, c := range map[string]struct {
+		change func(*probe.Interval)
+		err    error
+		want   string
+	}{
+		"the other node is silent": {silent, nil, errSilent.Error()},
+		"dray-net stands still":    {nil, nil, errSilent.Error()},
+		"dray-net is away":         {nil, errors.New("dray-net does not run on this node"), "dray-net does not run"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMeasured(t)
+			if _, j := m.pass(1, silent); !strings.Contains(m.conditions(j)["latency"].Message, errNotYet.Error()) {
+				t.Errorf("at first: %+v", m.conditions(j))
+			}
+			m.pass(10, good)
+			m.err = c.err
+			link, j := m.pass(8, c.change)
+			for _, kind := range []string{"latency", "packet_loss_ratio"} {
+				if got := m.conditions(j)[kind]; got.Status != string(metav1.ConditionUnknown) || !strings.Contains(got.Message, c.want) {
+					t.Errorf("%+v", got)
+				}
+			}
+			if link.Verdicts != nil {
+				t.Errorf("metrics have %+v", link.Verdicts)
+			}
+		})
+	}
+}
+
+// A dray-net that starts again numbers intervals again: none is counted twice or left out.
+func TestAnEpochBeginsAgain(t *testing.T) {
+	m := newMeasured(t)
+	m.pass(10, good)
+	m.epoch, m.intervals = 8, nil
+	_, j := m.pass(5, good)
+	if c := m.crossings[crossingLink]; len(c.intervals) != 15 || c.after != 5 || len(j.verdicts) != 2 {
+		t.Errorf("%d intervals, the last is %d", len(c.intervals), c.after)
+	}
+}
+
+// A link that is on one node again has that node's verdicts, and nothing is kept of the tunnel.
+func TestALinkThatIsOnOneNodeAgain(t *testing.T) {
+	m := newMeasured(t)
+	_, j := m.pass(5, good)
+	if verdicts, why := j.of(false); verdicts != nil || why == "" {
+		t.Errorf("before the next sample, the tunnel's verdicts are %+v", verdicts)
+	}
+	m.received = tunnels{}
+	link, j := m.pass(1, nil)
+	if verdicts, _ := j.of(false); len(verdicts) != 1 || len(link.Verdicts) != 1 || len(m.crossings) != 0 {
+		t.Errorf("%+v, %d kept", j, len(m.crossings))
+	}
+}
+
+// What a node says of a link of interfaces is what it said before.
+func TestInterfacesAreNotMeasured(t *testing.T) {
+	m := newMeasured(t)
+	m.claims[0].Ports[0].Link.Transport = "bridge"
+	link, j := m.pass(5, good)
+	if verdicts, _ := j.of(true); verdicts != nil || link.Verdicts != nil {
+		t.Errorf("%+v", verdicts)
+	}
+}
