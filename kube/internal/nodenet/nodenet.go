@@ -7,8 +7,11 @@
 // the link is an interface of a pod, the half also has a bridge, and each port
 // of this node is a veth pair between that and the pod.
 //
+// If the other end of a link is on another node, the server also measures the link, by
+// probes of its own.
+//
 // The server has the capabilities that this takes, and talks to nobody but
-// dray-node and the broker. No packet passes through it. A keeper, another
+// dray-node, the broker, and by probes its peers. No packet passes through it. A keeper, another
 // process, has each namespace open as well, so both halves of a link outlive
 // the death of either.
 package nodenet

@@ -29,8 +29,8 @@ const (
 
 // How many stamps a probe carries, so a few lost probes hide no other.
 const (
-	sentStamps     = 8
-	receivedStamps = 16
+	sentStamps     = 4
+	receivedStamps = 8
 )
 
 // HeaderSize is the least size of a probe. MaxPayload is the MTU that the largest needs.
