@@ -11,9 +11,7 @@ import (
 
 	"github.com/drayage/dray/internal/link/broker"
 	"github.com/drayage/dray/internal/link/telemetry"
-	"github.com/drayage/dray/internal/plan"
 	"github.com/drayage/dray/internal/result/record"
-	"github.com/drayage/dray/internal/result/verdict"
 )
 
 // Crossing is the traffic of one direction of a link between two nodes in an interval.
@@ -30,20 +28,9 @@ type Crossing struct {
 	Sent, Missing uint64
 }
 
-// JudgeTunnel compares the traffic between two nodes with the link's requirements. Each
-// interval is one trial.
-func JudgeTunnel(l plan.Link, intervals [][]Crossing) []verdict.Verdict {
-	var trials []record.Trial
-	for i, interval := range intervals {
-		for _, c := range interval {
-			trials = append(trials, c.trials(i)...)
-		}
-	}
-	return verdict.JudgeTunnel(l, trials)
-}
-
-// trials are the crossing as records: delays of probes, and losses of packets.
-func (c *Crossing) trials(number int) []record.Trial {
+// Trials are the crossing as records: delays of probes, and losses of packets. Each interval is one
+// trial; verdict.JudgeTunnel judges them.
+func (c *Crossing) Trials(number int) []record.Trial {
 	t := record.Trial{Schema: record.Schema, Link: c.Link, From: c.From, To: c.To, Round: number, Duration: c.Interval, Marks: []string{}}
 	probes, packets := t, t
 	probes.Quantity, probes.ID = record.QProbe, fmt.Sprintf("probes-%d", number)

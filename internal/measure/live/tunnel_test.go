@@ -11,6 +11,7 @@ import (
 	"github.com/drayage/dray/internal/link/broker"
 	"github.com/drayage/dray/internal/link/telemetry/telemetrytest"
 	"github.com/drayage/dray/internal/plan"
+	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/result/verdict"
 )
 
@@ -61,7 +62,13 @@ func TestTunnelsAreJudged(t *testing.T) {
 		}), verdict.NotMeasurable, verdict.Met},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			for _, v := range JudgeTunnel(planned, crossed(30, tt.change)) {
+			var trials []record.Trial
+			for i, interval := range crossed(30, tt.change) {
+				for _, c := range interval {
+					trials = append(trials, c.Trials(i)...)
+				}
+			}
+			for _, v := range verdict.JudgeTunnel(planned, trials) {
 				want := map[string]verdict.Word{"latency": tt.latency, "packet_loss_ratio": tt.loss}[v.Requirement]
 				if v.Verdict != want {
 					t.Errorf("%s is %s, not %s: %s", v.Requirement, v.Verdict, want, v.Reason)

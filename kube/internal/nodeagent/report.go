@@ -64,14 +64,20 @@ const refusedFor = 20 * time.Second
 // error is only logged.
 func (a *Agent) report(ctx context.Context, c *claims.Claim) {
 	now := report{at: a.now(), conditions: map[string][]condition{}, tunnels: map[string]v1alpha1.Tunnel{}}
+	a.told.Lock()
+	before, known := a.told.claims[c.UID]
+	pointless := now.at.Sub(a.told.refused) < refusedFor
+	a.told.Unlock()
 	received := latest(a.live.tunnels)
 	for i := range c.Ports {
 		p := &c.Ports[i]
 		link := linkOf(c, p)
-		if received.unknown[link] {
-			return // what the claim says stays true: the other node relies on it
-		}
 		t, tunnel := received.at[link]
+		if received.unknown[link] { // the other node relies on what the claim says of the tunnel
+			if t, tunnel = before.tunnels[p.Request]; !tunnel {
+				return
+			}
+		}
 		if tunnel {
 			now.tunnels[p.Request] = t
 		}
@@ -81,10 +87,6 @@ func (a *Agent) report(ctx context.Context, c *claims.Claim) {
 		}
 		now.conditions[p.Request] = conditionsOf(p, verdicts, nothing)
 	}
-	a.told.Lock()
-	before, known := a.told.claims[c.UID]
-	pointless := now.at.Sub(a.told.refused) < refusedFor
-	a.told.Unlock()
 	if known && !worthWriting(before, now) || pointless {
 		return
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/drayage/dray/internal/link/telemetry"
 	"github.com/drayage/dray/internal/measure/live"
+	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/result/verdict"
 	"github.com/drayage/dray/kube/internal/claims"
 	"github.com/drayage/dray/kube/internal/nodenet"
@@ -44,8 +45,15 @@ type crossed struct {
 	epoch, after uint64
 	at           time.Time // of the latest interval
 	begun        time.Time
-	intervals    [][]live.Crossing
+	number       int // of intervals so far
+	intervals    []interval
 	total        []telemetry.Flow // since this daemon began
+}
+
+// interval is what both directions of a link had in two seconds.
+type interval struct {
+	trials []record.Trial
+	flows  []telemetry.Flow
 }
 
 // silentFor is how long an interval of a link may be overdue until there is no verdict.
@@ -69,15 +77,10 @@ func (c *crossed) follow(ctx context.Context, name string, p *claims.Port, ask m
 		if i.Number <= c.after {
 			continue
 		}
-		crossing := crossingOf(p, i)
-		c.intervals = append(c.intervals, crossing)
-		c.intervals = c.intervals[max(0, len(c.intervals)-keepSamples):]
+		c.add(crossingOf(p, i))
 		c.after = i.Number
 		if i.Out.Probes+i.In.Probes > 0 {
 			c.at = now
-		}
-		for _, way := range crossing {
-			c.total = added(c.total, way.Flow())
 		}
 	}
 	switch {
@@ -87,6 +90,19 @@ func (c *crossed) follow(ctx context.Context, name string, p *claims.Port, ask m
 		return errSilent
 	}
 	return nil
+}
+
+// add adds an interval.
+func (c *crossed) add(ways []live.Crossing) {
+	var one interval
+	for _, way := range ways {
+		one.trials = append(one.trials, way.Trials(c.number)...)
+		one.flows = append(one.flows, way.Flow())
+		c.total = sum(c.total, way.Flow())
+	}
+	c.number++
+	c.intervals = append(c.intervals, one)
+	c.intervals = c.intervals[max(0, len(c.intervals)-keepSamples):]
 }
 
 // crossingOf is an interval in the words of the chain.
@@ -115,7 +131,9 @@ func (t crossings) judge(ctx context.Context, all []claims.Claim, links []live.L
 		l := &links[i]
 		name := l.Chain + "/" + l.Status.Name
 		p := planned(all, name)
-		if _, tunnel := received.at[name]; !tunnel || p == nil || p.Across == nil {
+		_, tunnel := received.at[name]
+		tunnel = tunnel || received.unknown[name] && t[name] != nil // dray-net is away
+		if !tunnel || p == nil || p.Across == nil {
 			judged[name] = judgement{verdicts: l.Verdicts}
 			continue
 		}
@@ -138,7 +156,11 @@ func (c *crossed) judge(ctx context.Context, name string, p *claims.Port, l *liv
 		j.why = err.Error()
 		return j
 	}
-	j.verdicts = live.JudgeTunnel(*p.Across, c.intervals)
+	var trials []record.Trial
+	for _, i := range c.intervals {
+		trials = append(trials, i.trials...)
+	}
+	j.verdicts = verdict.JudgeTunnel(*p.Across, trials)
 	l.Verdicts = j.verdicts
 	c.show(l)
 	return j
@@ -147,13 +169,10 @@ func (c *crossed) judge(ctx context.Context, name string, p *claims.Port, l *liv
 // show completes the flows of a link, of which the function on this node reports one side.
 func (c *crossed) show(l *live.Link) {
 	var last, window []telemetry.Flow
-	for i, interval := range c.intervals {
-		for _, way := range interval {
-			if f := way.Flow(); i == len(c.intervals)-1 {
-				last, window = added(last, f), added(window, f)
-			} else {
-				window = added(window, f)
-			}
+	for _, i := range c.intervals {
+		last = i.flows
+		for _, f := range i.flows {
+			window = sum(window, f)
 		}
 	}
 	l.Now = slices.Clone(l.Now) // the watcher keeps it
@@ -162,8 +181,8 @@ func (c *crossed) show(l *live.Link) {
 	complete(l.Total, c.total)
 }
 
-// added adds a flow to the one of its direction.
-func added(sums []telemetry.Flow, f telemetry.Flow) []telemetry.Flow {
+// sum adds a flow to the one of its direction.
+func sum(sums []telemetry.Flow, f telemetry.Flow) []telemetry.Flow {
 	for i := range sums {
 		if sums[i].From == f.From {
 			sums[i].Add(f)

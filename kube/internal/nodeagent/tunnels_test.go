@@ -167,6 +167,10 @@ func TestAStaleHalfHasNoVerdict(t *testing.T) {
 			if link.Verdicts != nil {
 				t.Errorf("metrics have %+v", link.Verdicts)
 			}
+			m.received = tunnels{unknown: map[string]bool{crossingLink: true}}
+			if _, j := m.pass(1, nil); !j.tunnel {
+				t.Error("one node's figures are taken for those of both")
+			}
 		})
 	}
 }
@@ -203,5 +207,39 @@ func TestInterfacesAreNotMeasured(t *testing.T) {
 	link, j := m.pass(5, good)
 	if verdicts, _ := j.of(true); verdicts != nil || link.Verdicts != nil {
 		t.Errorf("%+v", verdicts)
+	}
+}
+
+// While dray-net is away, a claim keeps its tunnel, on which the other node relies, and has no verdict.
+func TestAClaimKeepsItsTunnelWithoutDrayNet(t *testing.T) {
+	f := newFixture(t)
+	c := f.claim("du")
+	must(t, f.prepare(c))
+	ctx := context.Background()
+	all, err := f.agent.store.List(ctx)
+	must(t, err)
+	far := v1alpha1.Tunnel{Address: "10.0.0.2", VNI: 7}
+	shown := func() (string, metav1.Condition) {
+		got, err := f.client.ResourceV1().ResourceClaims("ran").Get(ctx, c.Name, metav1.GetOptions{})
+		must(t, err)
+		d := got.Status.Devices[0]
+		if d.Data == nil {
+			t.Fatalf("no tunnel in %+v", d)
+		}
+		return string(d.Data.Raw), d.Conditions[1]
+	}
+	met := judgement{tunnel: true, verdicts: []verdict.Verdict{{Requirement: "latency", Verdict: verdict.Met}}}
+	f.agent.live.tunnels.Store(&tunnels{at: map[string]v1alpha1.Tunnel{crossingLink: far}})
+	f.agent.live.judged.Store(&map[string]judgement{crossingLink: met})
+	f.agent.report(ctx, &all[0])
+	tunnel, latency := shown()
+	if latency.Status != metav1.ConditionTrue {
+		t.Errorf("%+v", latency)
+	}
+	f.agent.live.tunnels.Store(&tunnels{unknown: map[string]bool{crossingLink: true}})
+	f.agent.live.judged.Store(&map[string]judgement{crossingLink: {tunnel: true, why: "dray-net is away"}})
+	f.agent.report(ctx, &all[0])
+	if after, latency := shown(); after != tunnel || latency.Status != metav1.ConditionUnknown || !strings.Contains(latency.Message, "dray-net is away") {
+		t.Errorf("%s, %+v", after, latency)
 	}
 }

@@ -103,5 +103,5 @@ func TestAQueueBetweenNodes(t *testing.T) {
 	} {
 		c.on("n1", slices.Concat([]string{"tc"}, strings.Fields(args))...)
 	}
-	c.requirement("latency", metav1.ConditionFalse, v1alpha1.ReasonMissed, "ms one-way latency at p75; bound: ≥ ")
+	c.requirement("latency", metav1.ConditionFalse, v1alpha1.ReasonMissed, " one-way latency at p75; bound: ≥ ")
 }
