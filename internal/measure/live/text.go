@@ -44,10 +44,7 @@ func Text(w io.Writer, links []Link, width int) error {
 func Figures(f telemetry.Flow) []string {
 	packets, bits := fmt.Sprintf("%d", f.Received), "–"
 	if f.Interval > 0 {
-		packets = verdict.FormatPacketRate(f.PacketRate())
-		if f.Bytes > 0 || f.Received == 0 { // nobody reports the bytes that another node received
-			bits = verdict.FormatBitrate(f.Bitrate())
-		}
+		packets, bits = verdict.FormatPacketRate(f.PacketRate()), verdict.FormatBitrate(f.Bitrate())
 	}
 	return []string{packets, bits, quantile(f, 0.5), quantile(f, 0.99), quantile(f, 0.999)}
 }

@@ -24,8 +24,8 @@ type Crossing struct {
 	Delays [][3]int64
 	// Rounds are delays of this direction and the other together.
 	Rounds []int64
-	// Sent and Missing count the functions' packets.
-	Sent, Missing uint64
+	// Sent and Missing count the functions' packets, and Bytes what came of them.
+	Sent, Missing, Bytes uint64
 }
 
 // Trials are the crossing as records: delays of probes, and losses of packets. Each interval is one
@@ -42,7 +42,9 @@ func (c *Crossing) Trials(number int) []record.Trial {
 		lost := min(c.Missing, c.Sent)
 		packets.Delivery = &record.Delivery{Sent: c.Sent, Received: c.Sent - lost, Lost: lost}
 		if c.Interval > 0 {
-			packets.Delivery.PacketRate = uint64(float64(c.Sent-lost) / c.Interval.Seconds())
+			d, bits := packets.Delivery, uint64(8*float64(c.Bytes)/c.Interval.Seconds())
+			d.PacketRate = uint64(float64(c.Sent-lost) / c.Interval.Seconds())
+			d.OfferedBits, d.SentBits, d.ReceivedBits = bits, bits, bits
 		}
 	}
 	return []record.Trial{probes, packets}
@@ -86,7 +88,7 @@ func histogram(values []int64) record.Histogram {
 func (c *Crossing) Flow() telemetry.Flow {
 	f := telemetry.Flow{
 		Link: c.Link, From: c.From, To: c.To, Interval: c.Interval,
-		Sent: c.Sent, Received: c.Sent - min(c.Missing, c.Sent), Lost: c.Missing,
+		Sent: c.Sent, Received: c.Sent - min(c.Missing, c.Sent), Lost: c.Missing, Bytes: c.Bytes,
 	}
 	found := map[int]broker.Bucket{}
 	for _, d := range c.Delays {

@@ -69,12 +69,31 @@ func TestTunnelsAreJudged(t *testing.T) {
 				}
 			}
 			for _, v := range verdict.JudgeTunnel(planned, trials) {
-				want := map[string]verdict.Word{"latency": tt.latency, "packet_loss_ratio": tt.loss}[v.Requirement]
-				if v.Verdict != want {
+				want, judged := map[string]verdict.Word{"latency": tt.latency, "packet_loss_ratio": tt.loss}[v.Requirement]
+				if judged && v.Verdict != want {
 					t.Errorf("%s is %s, not %s: %s", v.Requirement, v.Verdict, want, v.Reason)
 				}
 			}
 		})
+	}
+}
+
+// What came shows a rate, in both directions.
+func TestRatesOfTunnels(t *testing.T) {
+	planned := requiring(time.Second, 0.5)
+	const enough = 250_000_000 + 2000*66 // bytes in 2 s are 1 Gbps of payload and all headers
+	for bytes, want := range map[uint64]verdict.Word{enough: verdict.Met, enough - 1000: verdict.NotMeasurable} {
+		var trials []record.Trial
+		for i, interval := range crossed(6, func(c *Crossing) { c.Bytes = bytes }) {
+			for _, c := range interval {
+				trials = append(trials, c.Trials(i)...)
+			}
+		}
+		for _, v := range verdict.JudgeTunnel(planned, trials) {
+			if v.Requirement == "min_bitrate" && v.Verdict != want {
+				t.Errorf("%d bytes: %+v", bytes, v)
+			}
+		}
 	}
 }
 

@@ -109,7 +109,7 @@ func (c *crossed) add(ways []live.Crossing) {
 func crossingOf(p *claims.Port, i probe.Interval) []live.Crossing {
 	own, other := p.Across.Ends[p.End()].String(), p.Across.Ends[1-p.End()].String()
 	way := func(from, to string, d probe.Direction) live.Crossing {
-		c := live.Crossing{Link: p.Link.Name, From: from, To: to, Interval: i.Duration, Probes: d.Probes, Lost: d.Lost, Sent: d.Sent, Missing: d.Missing}
+		c := live.Crossing{Link: p.Link.Name, From: from, To: to, Interval: i.Duration, Probes: d.Probes, Lost: d.Lost, Sent: d.Sent, Missing: d.Missing, Bytes: d.Bytes}
 		for _, delay := range d.Delays {
 			c.Delays = append(c.Delays, delay)
 		}
@@ -203,7 +203,7 @@ func complete(flows, measured []telemetry.Flow) {
 					f.Sent = m.Sent
 				}
 				if f.Received == 0 {
-					f.Received = m.Received
+					f.Received, f.Bytes = m.Received, m.Bytes
 				}
 			}
 		}

@@ -68,7 +68,9 @@ func TestALinkIsMeasured(t *testing.T) {
 				t.Errorf("interval %d: a delay of %v", n, d)
 			}
 		}
-		packets += i.Out.Sent
+		if packets += i.Out.Sent; i.Out.Bytes+uint64(len(frame)) < i.Out.Sent*uint64(len(frame)) || i.Out.Bytes > (i.Out.Sent+1)*uint64(len(frame)) {
+			t.Errorf("interval %d: %d bytes in %d packets of %d", n, i.Out.Bytes, i.Out.Sent, len(frame))
+		}
 	}
 	if packets < 1000 || packets > uint64(sent) {
 		t.Errorf("%d packets counted of %d", packets, sent)

@@ -113,8 +113,8 @@ func (t *tap) step(s *probe.Session) error {
 // maxProbes bounds the work of one step. A peer that sends more loses them.
 const maxProbes = 16
 
-// record is what the program notes of a probe: how many packets had passed by then.
-type record struct{ seq, ns, sent, received uint64 }
+// record is what the program notes of a probe: how many packets and bytes had passed by then.
+type record struct{ seq, ns, sent, received, sentBytes, receivedBytes uint64 }
 
 // stamp is what the program noted of a probe; false: another one has replaced it.
 func (t *tap) stamp(seq uint32, received bool) (probe.Stamp, bool) {
@@ -129,9 +129,9 @@ func (t *tap) stamp(seq uint32, received bool) (probe.Stamp, bool) {
 	_, err := bpf(unix.BPF_MAP_LOOKUP_ELEM, unsafe.Pointer(&attr), unsafe.Sizeof(attr))
 	runtime.KeepAlive(&key)
 	runtime.KeepAlive(&r)
-	s := probe.Stamp{Seq: seq, NS: r.ns, Count: r.sent}
+	s := probe.Stamp{Seq: seq, NS: r.ns, Count: r.sent, Bytes: r.sentBytes}
 	if received {
-		s.Count = r.received
+		s.Count, s.Bytes = r.received, r.receivedBytes
 	}
 	return s, err == nil && r.seq == uint64(seq)
 }

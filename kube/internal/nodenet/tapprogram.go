@@ -46,8 +46,10 @@ const (
 	skbLen, skbKind, skbSegments      = 0, 4, 164
 	callLookup, callTime              = 1, 5
 	pseudoMap                         = 1
-	atKey, atSent, atReceived         = -4, -16, -24
-	recNS, recSent, recReceived       = 8, 16, 24
+	atKey, atCounts                   = -4, -40
+	recNS, recCounts                  = 8, 16
+	recSent, recReceived, recBytes    = 16, 24, 16 // the bytes come after both counts
+	countSize, counts                 = 8, 4
 )
 
 // program is a program with named places to jump to.
@@ -94,7 +96,7 @@ func (p *program) counts(records int) {
 
 // tapProgram counts packets, and notes the counts and the time of each probe:
 //
-//	r6 the packet; r7 the record's number, or a number of packets; r8 the probe's number; r9 the time
+//	r6 the packet; r7 the record's number, or a number of packets; r8 the probe's number; r9 the time, or bytes
 func tapProgram(records int) []insn {
 	p := &program{jumps: map[int]string{}, marks: map[string]int{}}
 	p.add(opMove, r6, r1, 0, 0)
@@ -114,9 +116,9 @@ func tapProgram(records int) []insn {
 	p.add(opAddImm, r7, 0, 0, slots)
 	p.mark("note")
 	p.counts(records)
-	for _, field := range []struct{ from, to int16 }{{recSent, atSent}, {recReceived, atReceived}} {
-		p.add(opLoadDW, r1, r0, field.from, 0)
-		p.add(opStoreDW, frame, r1, field.to, 0)
+	for i := range int16(counts) {
+		p.add(opLoadDW, r1, r0, recCounts+i*countSize, 0)
+		p.add(opStoreDW, frame, r1, atCounts+i*countSize, 0)
 	}
 	p.add(opCall, 0, 0, 0, callTime)
 	p.add(opMove, r9, r0, 0, 0)
@@ -124,9 +126,9 @@ func tapProgram(records int) []insn {
 	p.lookup(records)
 	p.add(opStoreDW, r0, r8, 0, 0)
 	p.add(opStoreDW, r0, r9, recNS, 0)
-	for _, field := range []struct{ from, to int16 }{{atSent, recSent}, {atReceived, recReceived}} {
-		p.add(opLoadDW, r1, frame, field.from, 0)
-		p.add(opStoreDW, r0, r1, field.to, 0)
+	for i := range int16(counts) {
+		p.add(opLoadDW, r1, frame, atCounts+i*countSize, 0)
+		p.add(opStoreDW, r0, r1, recCounts+i*countSize, 0)
 	}
 	p.add(opLoadW, r1, r6, skbKind, 0)
 	p.jump(opJumpEq, r1, unix.PACKET_OUTGOING, "drop")
@@ -139,12 +141,15 @@ func tapProgram(records int) []insn {
 	p.add(opMoveImm, r7, 0, 0, 1)
 	p.mark("count")
 	p.counts(records)
+	p.add(opLoadW, r9, r6, skbLen, 0)
 	p.add(opLoadW, r8, r6, skbKind, 0)
 	p.jump(opJumpEq, r8, unix.PACKET_OUTGOING, "sent")
 	p.add(opAddAtomic, r0, r7, recReceived, 0)
+	p.add(opAddAtomic, r0, r9, recReceived+recBytes, 0)
 	p.jump(opJump, 0, 0, "drop")
 	p.mark("sent")
 	p.add(opAddAtomic, r0, r7, recSent, 0)
+	p.add(opAddAtomic, r0, r9, recSent+recBytes, 0)
 	p.mark("drop")
 	p.add(opMoveImm, r0, 0, 0, 0)
 	p.add(opExit, 0, 0, 0, 0)

@@ -24,7 +24,7 @@ const (
 	offsetPeer  = 30
 	offsetSizes = 38
 	stampsAt    = 40
-	stampBytes  = 20
+	stampBytes  = 28
 )
 
 // How many stamps a probe carries, so a few lost probes hide no other.
@@ -62,6 +62,7 @@ func (f *frame) marshal(to, from [6]byte) []byte {
 			b = binary.BigEndian.AppendUint32(b, s.Seq)
 			b = binary.BigEndian.AppendUint64(b, s.NS)
 			b = binary.BigEndian.AppendUint64(b, s.Count)
+			b = binary.BigEndian.AppendUint64(b, s.Bytes)
 		}
 	}
 	return b
@@ -84,7 +85,7 @@ func parse(b []byte) (*frame, error) {
 	}
 	for i := range sent + received {
 		at := b[stampsAt+i*stampBytes:]
-		s := Stamp{binary.BigEndian.Uint32(at), binary.BigEndian.Uint64(at[4:]), binary.BigEndian.Uint64(at[12:])}
+		s := Stamp{binary.BigEndian.Uint32(at), binary.BigEndian.Uint64(at[4:]), binary.BigEndian.Uint64(at[12:]), binary.BigEndian.Uint64(at[20:])}
 		if !s.plausible() {
 			return nil, errFrame
 		}

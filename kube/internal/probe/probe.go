@@ -45,9 +45,12 @@ type Stamp struct {
 	Seq   uint32
 	NS    uint64 // on the clock of its node
 	Count uint64 // packets of applications that had passed in this direction
+	Bytes uint64 // likewise
 }
 
-func (s Stamp) plausible() bool { return s.Seq > 0 && s.NS <= maxNS && s.Count <= maxCount }
+func (s Stamp) plausible() bool {
+	return s.Seq > 0 && s.NS <= maxNS && s.Count <= maxCount && s.Bytes <= maxCount
+}
 
 // Interval is what was measured of a link in two seconds.
 type Interval struct {
@@ -68,9 +71,10 @@ type Direction struct {
 	Lost   uint64 `json:"lost"`   // of Probes
 	// Delays are those of the other probes; empty if the clocks are not known.
 	Delays []Delay `json:"delays,omitempty"`
-	// Sent and Missing count packets of applications.
+	// Sent and Missing count packets of applications, and Bytes what came of them.
 	Sent    uint64 `json:"sent"`
 	Missing uint64 `json:"missing"`
+	Bytes   uint64 `json:"bytes"`
 }
 
 // Delay is the one-way delay of a probe, in ns: at least its first value, at most its second. The

@@ -24,6 +24,7 @@ type end struct {
 	*Session
 	clock          clock
 	sent, received uint64
+	bytes          uint64 // received
 }
 
 // flight is something on the way.
@@ -73,8 +74,9 @@ func (l *line) arrive(way int) {
 		f := l.air[way][0]
 		l.air[way] = l.air[way][1:]
 		to.received += f.number
+		to.bytes += 100 * f.number
 		if f.probe != nil {
-			to.Received(f.probe, Stamp{f.seq, to.clock.at(f.at), to.received})
+			to.Received(f.probe, Stamp{f.seq, to.clock.at(f.at), to.received, to.bytes})
 		}
 	}
 }
@@ -90,7 +92,7 @@ func (l *line) step(way int) {
 		}
 	}
 	probe, seq := from.Next()
-	from.Sent(Stamp{seq, from.clock.at(at), from.sent})
+	from.Sent(Stamp{seq, from.clock.at(at), from.sent, 100 * from.sent})
 	if !l.lost(way, true) {
 		l.air[way] = append(l.air[way], flight{at: at + l.delay(way, at), probe: probe, seq: seq})
 	}
@@ -177,6 +179,9 @@ func TestLossesAreCountedExactly(t *testing.T) {
 		for _, i := range l.all(t, end, 10) {
 			ways := [2]Direction{i.Out, i.In}
 			there, back = there+ways[end].Missing, back+ways[1-end].Missing
+			if ways[1-end].Bytes != 80*25*100 {
+				t.Errorf("end %d: %d bytes the other way", end, ways[1-end].Bytes)
+			}
 			if i.Out.Sent != 80*25 || i.In.Sent != 80*25 || i.Out.Lost+i.In.Lost > 0 {
 				t.Errorf("end %d: %+v", end, i.Out)
 			}
@@ -218,6 +223,7 @@ func TestAbsurdHalves(t *testing.T) {
 	for name, forge := range map[string]func(b []byte){
 		"counts that fall":     func(b []byte) { binary.BigEndian.PutUint64(b[stampsAt+12:], 3) },
 		"counts beyond reason": func(b []byte) { binary.BigEndian.PutUint64(b[stampsAt+12:], maxCount) },
+		"bytes beyond reason":  func(b []byte) { binary.BigEndian.PutUint64(b[stampsAt+sentStamps*stampBytes+20:], maxCount) },
 		"counts beyond limits": func(b []byte) { binary.BigEndian.PutUint64(b[stampsAt+12:], 1<<63) },
 		"times before all":     func(b []byte) { binary.BigEndian.PutUint64(b[stampsAt+4:], 0) },
 		"times beyond limits":  func(b []byte) { binary.BigEndian.PutUint64(b[stampsAt+4:], 1<<63+7) },
@@ -235,7 +241,7 @@ func TestAbsurdHalves(t *testing.T) {
 					b, _ := l.ends[1].Next()
 					forge(b)
 					came := l.ends[0].clock.at(l.now)
-					l.ends[0].Received(b, Stamp{binary.BigEndian.Uint32(b[OffsetSeq:]), came, l.ends[0].received})
+					l.ends[0].Received(b, Stamp{binary.BigEndian.Uint32(b[OffsetSeq:]), came, l.ends[0].received, l.ends[0].bytes})
 				}
 				return false
 			}
@@ -295,7 +301,7 @@ func TestAJumpIsNoDelay(t *testing.T) {
 func TestParseRefusesShortFrames(t *testing.T) {
 	s := NewSession([6]byte{1}, [6]byte{2}, 5)
 	for range 30 {
-		s.Sent(Stamp{s.seq, 1, 1})
+		s.Sent(Stamp{s.seq, 1, 1, 1})
 		s.Next()
 	}
 	b, _ := s.Next()

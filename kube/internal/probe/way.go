@@ -33,6 +33,7 @@ type way struct {
 
 	counted bool   // the following are known
 	sent    uint64 // packets that had left at the latest probe that counts
+	bytes   uint64 // bytes that had come at that probe
 	missing int64  // balance that is certainly not on the way
 	highest uint32 // number of the latest probe in a closed interval
 	top     uint32 // number of the latest probe
@@ -155,6 +156,9 @@ func median(all []*passage) int64 {
 // maxInterval bounds how many packets an interval can have: ten times what a link carries.
 const maxInterval = 1 << 34
 
+// maxFrame is the length of a frame, at most.
+const maxFrame = 1 << 16
+
 // count counts the packets of an interval, and those that did not come. Packets may overtake
 // probes, or the reverse, so a packet counts as missing only if it still is at half of the probes of
 // the next interval. How far they overtake is seen in the first interval. It reports whether the counters are possible.
@@ -172,14 +176,17 @@ func (w *way) count(from, until uint64, d *Direction) bool {
 		for _, p := range later {
 			missing = max(missing, p.balance())
 		}
-		w.counted, w.sent, w.missing = true, last.left.Count, missing
+		w.counted, w.sent, w.bytes, w.missing = true, last.left.Count, last.came.Bytes, missing
 		return true
 	}
 	if last.left.Count < w.sent || last.left.Count-w.sent > maxInterval || missing-w.missing > maxInterval || w.missing-missing > maxInterval {
 		return false
 	}
-	d.Sent = last.left.Count - w.sent
+	if last.came.Bytes < w.bytes || last.came.Bytes-w.bytes > maxInterval*maxFrame {
+		return false
+	}
+	d.Sent, d.Bytes = last.left.Count-w.sent, last.came.Bytes-w.bytes
 	d.Missing = min(d.Sent, uint64(max(0, missing-w.missing)))
-	w.sent, w.missing = last.left.Count, max(w.missing, missing)
+	w.sent, w.bytes, w.missing = last.left.Count, last.came.Bytes, max(w.missing, missing)
 	return true
 }
