@@ -102,7 +102,7 @@ plug_in() {
 		sleep 0.05
 	done
 	nsenter --target "$cp" --net -- ip link delete "$name" 2>/dev/null || true # of the last boot, still being removed
-	nsenter --target "$pid" --net -- ip link add eth0 mtu "$underlay_mtu" type veth peer name "$name" mtu "$underlay_mtu" netns "$cp"
+	nsenter --target "$pid" --net -- ip link add eth0 address "$(node_mac "$name")" mtu "$underlay_mtu" type veth peer name "$name" mtu "$underlay_mtu" netns "$cp"
 	nsenter --target "$cp" --net -- ip link set "$name" master br0 up
 }
 

@@ -97,7 +97,8 @@ reap() {
 control_plane() {
 	local n etc=/etc/kubernetes
 	ip addr add "$api_address/32" dev lo
-	ip link add br0 type bridge
+	# Of its own, a bridge would take the least address of its ports, and change it when a node's power is cut.
+	ip link add br0 address 02:64:72:61:79:00 type bridge
 	ip addr add "$control_address/24" dev br0
 	ip link set br0 up
 	for n in $(seq "$most_nodes"); do
