@@ -69,6 +69,8 @@ type Agent struct {
 	// Metrics are about the links of this node and the daemon's own work.
 	Metrics *nodemetrics.Metrics
 	fatal   chan error
+	// changed asks for reports: what is to be told may have changed.
+	changed chan struct{}
 	// told remembers what was last written to each claim.
 	told struct {
 		sync.Mutex
@@ -85,7 +87,7 @@ func New(o Options) (*Agent, error) {
 	}
 	pods := sandboxesOf(&o, store)
 	a := &Agent{
-		o: o, pods: pods, store: store, specs: specs{o.CDIDir, dpdkFiles{o.Image, o.Programs}}, now: time.Now, fatal: make(chan error, 1),
+		o: o, pods: pods, store: store, specs: specs{o.CDIDir, dpdkFiles{o.Image, o.Programs}}, now: time.Now, fatal: make(chan error, 1), changed: make(chan struct{}, 1),
 		links: links{
 			dir: layout.Broker(o.StateDir), net: nodenet.Client{Dir: layout.Net(o.StateDir)},
 			ports: store.Ports, peers: &peers{node: o.Node}, netns: pods.Netns, log: o.Log,
@@ -149,7 +151,8 @@ func (a *Agent) Run(ctx context.Context) error {
 	go every(ctx, applyEvery, a.reconcile)
 	go every(ctx, networkEvery, func(ctx context.Context) { a.logged("inventory", a.publishInventory(ctx)) })
 	go every(ctx, collectEvery, func(ctx context.Context) { a.logged("collect", a.Collect(ctx)) })
-	go every(ctx, sampleEvery, a.reportVerdicts)
+	go every(ctx, sampleEvery, a.judge)
+	go a.reportAlways(ctx)
 	select {
 	case <-ctx.Done():
 		return nil
@@ -215,8 +218,8 @@ func (a *Agent) apply(ctx context.Context) (faults, error) {
 		a.live.tunnels.Store(&out.tunnels)
 		for i := range all {
 			a.logged("interfaces", a.admit(&all[i], out.faults[all[i].UID]))
-			a.report(ctx, &all[i])
 		}
+		a.reportSoon()
 	}
 	return out.faults, err
 }

@@ -148,8 +148,9 @@ func planned(all []claims.Claim, link string) *claims.Port {
 	return nil
 }
 
-// reportVerdicts judges the latest intervals and writes changes to the claims.
-func (a *Agent) reportVerdicts(ctx context.Context) {
+// judge judges the latest intervals. It never waits for the API server, so metrics go on
+// without one.
+func (a *Agent) judge(ctx context.Context) {
 	links, err := a.live.watcher.Sample(ctx)
 	if err != nil {
 		a.logged("telemetry", err)
@@ -163,7 +164,5 @@ func (a *Agent) reportVerdicts(ctx context.Context) {
 	judged := a.live.crossings.judge(ctx, all, links, latest(a.live.tunnels), a.links.net.Measured, a.now())
 	a.live.latest.Store(&live.Sample{Time: a.now(), Links: links})
 	a.live.judged.Store(&judged)
-	for i := range all {
-		a.report(ctx, &all[i])
-	}
+	a.reportSoon()
 }

@@ -47,7 +47,7 @@ func TestMetricsOfTheNodesWork(t *testing.T) {
 	if err := f.prepare(f.claim("ru", func(p *corev1.Pod, _ *v1alpha1.PortParameters) { p.Spec.SecurityContext = nil })); err == nil {
 		t.Error("a pod without a user has a port")
 	}
-	f.agent.reportVerdicts(ctx)
+	f.agent.judge(ctx)
 	registered := func() bool { return true }
 	f.agent.registered.Store(&registered)
 	f.serves(`dray_node_broker_up 1`, `dray_node_broker_links 1`, `dray_node_claims 2`, `dray_node_ports 2`, `dray_node_driver_registered 1`,
@@ -55,10 +55,10 @@ func TestMetricsOfTheNodesWork(t *testing.T) {
 		`dray_node_prepare_failures_total{reason="other"} 1`,
 		`dray_link_up{chain="f1",link="f1u",namespace="ran"} 0`) // nobody has opened the ports
 	must(t, f.agent.unprepare(ctx, du.UID))
-	f.agent.reportVerdicts(ctx)
+	f.agent.judge(ctx)
 	f.serves(`dray_node_claims 1`, `dray_node_ports 1`, `dray_node_broker_links 1`)
 	f.stop()
-	f.agent.reportVerdicts(ctx)
+	f.agent.judge(ctx)
 	f.serves(`dray_node_broker_up 0`, `dray_node_claims 1`)
 }
 

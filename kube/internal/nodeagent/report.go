@@ -59,6 +59,47 @@ const refreshEvery = time.Minute
 // refusedFor is how long nothing is written after the API server has refused it for want of a verb.
 const refusedFor = 20 * time.Second
 
+// reportSoon has the status of all claims written where it has changed.
+func (a *Agent) reportSoon() {
+	select {
+	case a.changed <- struct{}{}:
+	default: // that is to come already
+	}
+}
+
+// writePatience bounds a write to the API server, which may be silent.
+const writePatience = 10 * time.Second
+
+// reportAlways writes what has changed until ctx ends. Only this waits for the API server.
+func (a *Agent) reportAlways(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-a.changed:
+			a.reportAll(ctx)
+		}
+	}
+}
+
+// reportAll reports each claim.
+func (a *Agent) reportAll(ctx context.Context) {
+	all, err := a.store.List(ctx)
+	if err != nil {
+		a.logged("status of claims", err)
+		return
+	}
+	for i := range all {
+		each, cancel := context.WithTimeout(ctx, writePatience)
+		a.report(each, &all[i])
+		silent := each.Err() != nil
+		cancel()
+		if silent {
+			return // the others would wait as long; they are told again
+		}
+	}
+}
+
 // report writes the addresses of a claim's ports and the verdicts on their
 // links to the claim's status. Without that the pod works all the same, so an
 // error is only logged.

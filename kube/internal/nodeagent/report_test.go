@@ -10,6 +10,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	kubetesting "k8s.io/client-go/testing"
 
 	"github.com/drayage/dray/internal/result/verdict"
 	"github.com/drayage/dray/kube/api/v1alpha1"
@@ -21,6 +23,7 @@ func TestTheClaimShowsAddressesAndVerdicts(t *testing.T) {
 	c := f.claim("du")
 	must(t, f.prepare(c))
 	ctx := context.Background()
+	f.agent.reportAll(ctx)
 	got, err := f.client.ResourceV1().ResourceClaims("ran").Get(ctx, c.Name, metav1.GetOptions{})
 	must(t, err)
 	if len(got.Status.Devices) != 1 {
@@ -32,6 +35,48 @@ func TestTheClaimShowsAddressesAndVerdicts(t *testing.T) {
 	}
 	if len(d.Conditions) != 2 || d.Conditions[0].Type != "Ready" || d.Conditions[1].Type != "latency" || d.Conditions[1].Reason != "NotMeasured" {
 		t.Errorf("conditions %+v", d.Conditions)
+	}
+}
+
+// Only reportAlways writes to the API server, so a server that is silent holds up neither
+// Prepare nor metrics.
+func TestOnlyReportsWaitForTheAPIServer(t *testing.T) {
+	f := newFixture(t)
+	writes := 0
+	f.client.PrependReactor("update", "resourceclaims", func(kubetesting.Action) (bool, runtime.Object, error) {
+		writes++
+		return false, nil, nil
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	must(t, f.prepare(f.claim("du")))
+	f.agent.judge(ctx)
+	f.serves(`dray_node_claims 1`, `dray_node_broker_links 1`)
+	if writes != 0 {
+		t.Errorf("%d writes of Prepare and metrics", writes)
+	}
+	time.AfterFunc(200*time.Millisecond, cancel)
+	f.agent.reportAlways(ctx)
+	if writes != 1 {
+		t.Errorf("%d reports of one claim", writes)
+	}
+}
+
+// A round ends at the first claim that the API server keeps waiting.
+func TestASilentAPIServerIsAskedOnce(t *testing.T) {
+	f := newFixture(t)
+	for _, function := range []string{"du", "cu-up"} {
+		must(t, f.prepare(f.claim(function)))
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	writes := 0
+	f.client.PrependReactor("update", "resourceclaims", func(kubetesting.Action) (bool, runtime.Object, error) {
+		writes++
+		cancel()
+		return true, nil, context.Canceled
+	})
+	f.agent.reportAll(ctx)
+	if writes != 1 {
+		t.Errorf("%d claims were tried", writes)
 	}
 }
 

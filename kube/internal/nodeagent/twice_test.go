@@ -86,6 +86,7 @@ func TestWithoutItsVerbDrayNodeStillPrepares(t *testing.T) {
 	f.agent.warn = newWarner(&f.agent.o)
 	must(t, f.agent.warn.start(t.Context()))
 	must(t, f.prepare(f.claim("du")))
+	f.agent.reportAll(t.Context())
 	if !strings.Contains(log.String(), "associated-node:update on resourceclaims/driver ports.drayage.io") {
 		t.Errorf("the log says only %s", log.String())
 	}

@@ -31,7 +31,7 @@ func TestRandomFaults(t *testing.T) {
 	}
 	s := newStorm(t)
 	t.Logf("%d faults; DRAY_KUBE_SEED=%d repeats them", s.count, s.seed)
-	before := s.any().traces()
+	before := s.any().settledTraces()
 	for _, p := range s.pairs {
 		p.apply(f1)
 		p.start()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // traces is what pods with ports could leave, one thing a line: files and
@@ -29,6 +30,20 @@ echo "interfaces $(ls /sys/class/net | wc -l)"
 		}
 	}
 	return append(all, strings.Fields(c.kubectl("get", "resourceclaims,resourceclaimtemplates,chains", "-A", "-o", "name"))...)
+}
+
+// settledTraces are those once nothing changes, as when pods before have ended wholly.
+func (c *cluster) settledTraces() (now []string) {
+	c.t.Helper()
+	c.until("no change", func() error {
+		before := now
+		time.Sleep(3 * time.Second)
+		if now = c.traces(); !slices.Equal(before, now) {
+			return errors.New("traces still change")
+		}
+		return nil
+	})
+	return now
 }
 
 // sameTraces says what has been added.
