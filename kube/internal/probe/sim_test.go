@@ -41,6 +41,8 @@ type line struct {
 	delay func(way int, now uint64) uint64
 	lost  func(way int, probe bool) bool
 	rate  uint64 // packets of applications between two probes, each way
+	late  uint64 // how much later packets arrive than probes
+	forge func(way int, probe []byte)
 	air   [2][]flight
 	now   uint64
 }
@@ -88,10 +90,13 @@ func (l *line) step(way int) {
 	for range l.rate {
 		from.sent++
 		if !l.lost(way, false) {
-			l.air[way] = append(l.air[way], flight{at: at + l.delay(way, at), number: 1})
+			l.air[way] = append(l.air[way], flight{at: at + l.delay(way, at) + l.late, number: 1})
 		}
 	}
 	probe, seq := from.Next()
+	if l.forge != nil {
+		l.forge(way, probe)
+	}
 	from.Sent(Stamp{seq, from.clock.at(at), from.sent, 100 * from.sent})
 	if !l.lost(way, true) {
 		l.air[way] = append(l.air[way], flight{at: at + l.delay(way, at), probe: probe, seq: seq})
@@ -192,6 +197,23 @@ func TestLossesAreCountedExactly(t *testing.T) {
 	}
 }
 
+// Packets that a burst holds up between two probes have not been lost.
+func TestPacketsBehindTheirProbeAreNotLost(t *testing.T) {
+	l := newLine(clock{}, clock{})
+	l.run(7 * time.Second)
+	for range 40 { // some burst is at the end of an interval
+		l.late = 150 * ms
+		l.run(150 * time.Millisecond)
+		l.late = 0
+		l.run(600 * time.Millisecond)
+	}
+	for _, i := range l.all(t, 0, 12) {
+		if i.Out.Missing+i.In.Missing > 0 {
+			t.Errorf("%d and %d are missing", i.Out.Missing, i.In.Missing)
+		}
+	}
+}
+
 // A direction that loses every fifth probe is the only one blamed; so is one that loses all.
 func TestLostProbesAreBlamedOnTheirDirection(t *testing.T) {
 	for _, every := range []int{5, 1} {
@@ -217,45 +239,95 @@ func TestLostProbesAreBlamedOnTheirDirection(t *testing.T) {
 	}
 }
 
+// stamps changes all stamps of a probe about what its half has sent.
+func stamps(field int, value uint64) func([]byte) {
+	return func(b []byte) {
+		for i := range int(b[offsetSizes]) {
+			binary.BigEndian.PutUint64(b[stampsAt+i*stampBytes+field:], value)
+		}
+	}
+}
+
+// received changes all stamps of a probe about what its half has got.
+func received(field int, value uint64) func([]byte) {
+	return func(b []byte) {
+		for i := range int(b[offsetSizes+1]) {
+			binary.BigEndian.PutUint64(b[stampsAt+(int(b[offsetSizes])+i)*stampBytes+field:], value)
+		}
+	}
+}
+
 // What the other half cannot have measured ends the interval, not the program, and an honest half
 // is believed again.
 func TestAbsurdHalves(t *testing.T) {
+	const ns, count, bytes = 4, 12, 20
 	for name, forge := range map[string]func(b []byte){
-		"counts that fall":     func(b []byte) { binary.BigEndian.PutUint64(b[stampsAt+12:], 3) },
-		"counts beyond reason": func(b []byte) { binary.BigEndian.PutUint64(b[stampsAt+12:], maxCount) },
-		"bytes beyond reason":  func(b []byte) { binary.BigEndian.PutUint64(b[stampsAt+sentStamps*stampBytes+20:], maxCount) },
-		"counts beyond limits": func(b []byte) { binary.BigEndian.PutUint64(b[stampsAt+12:], 1<<63) },
-		"times before all":     func(b []byte) { binary.BigEndian.PutUint64(b[stampsAt+4:], 0) },
-		"times beyond limits":  func(b []byte) { binary.BigEndian.PutUint64(b[stampsAt+4:], 1<<63+7) },
+		"counts that fall":     stamps(count, 3),
+		"counts beyond reason": stamps(count, maxCount),
+		"counts beyond limits": stamps(count, 1<<63),
+		"times before all":     stamps(ns, 0),
+		"times beyond limits":  stamps(ns, 1<<63+7),
+		"bytes beyond limits":  stamps(bytes, 1<<64-1),
 		"far probes":           func(b []byte) { binary.BigEndian.PutUint32(b[stampsAt:], 1<<32-1) },
 		"too many stamps":      func(b []byte) { b[offsetSizes] = 255 },
 		"no epoch":             func(b []byte) { clear(b[offsetEpoch : offsetEpoch+8]) },
 		"changing epochs":      func(b []byte) { binary.BigEndian.PutUint64(b[offsetEpoch:], rand.Uint64()|1) },
 		"nonsense":             func(b []byte) { clear(b[OffsetType:]) },
+		"arrived before all":   received(ns, 0),
+		"nothing has arrived":  received(count, 0),
+		"all has arrived":      received(count, maxCount),
+		"no bytes have":        received(bytes, 0),
+		"all bytes have":       received(bytes, maxCount),
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLine(clock{}, clock{})
 			l.run(6 * time.Second)
-			l.lost = func(way int, probe bool) bool {
-				if way == 1 && probe { // what is on the way is not what was sent
-					b, _ := l.ends[1].Next()
+			l.forge = func(way int, b []byte) {
+				if way == 1 {
 					forge(b)
-					came := l.ends[0].clock.at(l.now)
-					l.ends[0].Received(b, Stamp{binary.BigEndian.Uint32(b[OffsetSeq:]), came, l.ends[0].received, l.ends[0].bytes})
 				}
-				return false
 			}
 			l.run(10 * time.Second)
-			l.lost = func(int, bool) bool { return false }
+			l.forge = nil
 			l.run(16 * time.Second)
 			all := l.all(t, 0, 2)
 			if last := all[len(all)-1]; last.Out.Sent != 80*25 || last.Out.Missing+last.In.Missing+last.Out.Lost > 0 || len(last.Out.Delays) < 70 {
 				t.Errorf("after all: %+v", last)
 			}
-			if n := len(l.ends[0].in.passages); n > maxPassages {
-				t.Errorf("%d passages are remembered", n)
+			for _, i := range all {
+				for _, d := range []Direction{i.Out, i.In} {
+					if d.Sent > 1e6 || d.Missing > d.Sent || d.Bytes > 1e9 || d.Probes > maxGap {
+						t.Errorf("interval %d: sent %d, missing %d, %d bytes, %d probes", i.Number, d.Sent, d.Missing, d.Bytes, d.Probes)
+					}
+				}
 			}
 		})
+	}
+}
+
+// A flood of forged probes takes no more memory than some honest ones, and ends with them.
+func TestAFloodIsForgotten(t *testing.T) {
+	l := newLine(clock{}, clock{})
+	l.run(6 * time.Second)
+	for seq := range uint32(10 * maxPassages) {
+		b, _ := l.ends[1].Next()
+		binary.BigEndian.PutUint32(b[OffsetSeq:], seq+1000)
+		l.ends[0].Received(b, Stamp{seq + 1000, l.ends[0].clock.at(l.now), 1, 1})
+	}
+	if n := len(l.ends[0].in.passages); n > maxPassages {
+		t.Errorf("%d passages are remembered", n)
+	}
+	l.run(12 * time.Second)
+	n := 0
+	l.lost = func(way int, probe bool) bool { n++; return way == 1 && probe && n%10 < 5 }
+	l.run(10 * time.Second)
+	for end := range 2 {
+		all := l.all(t, end, 2)
+		last := all[len(all)-2]
+		ways := [2]Direction{last.Out, last.In}
+		if ways[end].Probes < 70 || ways[1-end].Probes < 70 || ways[end].Sent < 79*25 || ways[end].Sent > 81*25 || ways[end].Lost > 0 || ways[1-end].Lost < 10 {
+			t.Errorf("end %d, after all: %d and %d of %d and %d lost, sent %d", end, ways[end].Lost, ways[1-end].Lost, ways[end].Probes, ways[1-end].Probes, ways[end].Sent)
+		}
 	}
 }
 
@@ -265,6 +337,11 @@ func TestARestartBeginsAgain(t *testing.T) {
 	l.run(10 * time.Second)
 	l.ends[1] = &end{Session: NewSession([6]byte{1}, [6]byte{2}, 11), clock: clock{ahead: 5e9}}
 	l.run(12 * time.Second)
+	for _, i := range l.all(t, 1, 3) {
+		if i.Out.Probes < 70 {
+			t.Errorf("the new half is told of %d probes", i.Out.Probes)
+		}
+	}
 	all := l.all(t, 0, 6)
 	for n, i := range all {
 		if n > 0 && i.Number != all[n-1].Number+1 {
@@ -291,8 +368,8 @@ func TestAJumpIsNoDelay(t *testing.T) {
 	l.run(9 * time.Second)
 	for _, i := range l.all(t, 0, 6) {
 		for _, d := range append(i.Out.Delays, i.In.Delays...) {
-			if d.High() > int64(ms) {
-				t.Errorf("a delay of up to %d", d.High())
+			if d.High() > int64(ms) || d.High() < d.Low() {
+				t.Errorf("a delay from %d to %d", d.Low(), d.High())
 			}
 		}
 	}
@@ -311,6 +388,12 @@ func TestParseRefusesShortFrames(t *testing.T) {
 	for n := range b {
 		if _, err := parse(b[:n]); err == nil {
 			t.Errorf("%d of %d bytes are a probe", n, len(b))
+		}
+	}
+	for _, bad := range []Stamp{{0, 1, 1, 1}, {1, maxNS + 1, 1, 1}, {1, 1, maxCount + 1, 1}, {1, 1, 1, maxCount + 1}} {
+		f := frame{seq: 1, epoch: 1, received: []Stamp{bad}}
+		if _, err := parse(f.marshal([6]byte{}, [6]byte{})); err == nil {
+			t.Errorf("%+v is a stamp", bad)
 		}
 	}
 	if most := MaxPayload + OffsetMagic; stampsAt+(sentStamps+receivedStamps)*stampBytes > most {

@@ -90,6 +90,10 @@ func (w *way) between(from, until uint64) []*passage {
 // clocks of the next.
 func (w *way) prune(before uint64) {
 	maps.DeleteFunc(w.passages, func(_ uint32, p *passage) bool { return p.at < before })
+	w.top = 0 // it may have been forged
+	for seq := range w.passages {
+		w.top = max(w.top, seq)
+	}
 }
 
 // reported notes which own probes the other half has got, as it said at that time of this
@@ -126,7 +130,7 @@ func (w *way) fates(from, until uint64, d *Direction) {
 
 // gaps counts the other half's probes of an interval. It numbers them, so what lacks was lost.
 func (w *way) gaps(from, until uint64, d *Direction) {
-	highest, seen := w.highest, uint64(0)
+	highest, seen := uint32(0), uint64(0)
 	for seq, p := range w.passages {
 		if p.at < from || p.at >= until {
 			continue
@@ -137,10 +141,13 @@ func (w *way) gaps(from, until uint64, d *Direction) {
 		}
 	}
 	d.Probes = seen
-	if sent := uint64(highest - w.highest); w.highest > 0 && sent > seen && sent < maxGap {
+	if highest == 0 {
+		return
+	}
+	if sent := uint64(highest - w.highest); w.highest > 0 && highest > w.highest && sent > seen && sent < maxGap {
 		d.Probes, d.Lost = sent, sent-seen
 	}
-	w.highest = highest
+	w.highest = highest // also if it is lower: the last was forged
 }
 
 // median is the median balance.
@@ -179,10 +186,11 @@ func (w *way) count(from, until uint64, d *Direction) bool {
 		w.counted, w.sent, w.bytes, w.missing = true, last.left.Count, last.came.Bytes, missing
 		return true
 	}
-	if last.left.Count < w.sent || last.left.Count-w.sent > maxInterval || missing-w.missing > maxInterval || w.missing-missing > maxInterval {
+	if last.left.Count-w.sent > maxInterval || // also if it has fallen
+		missing-w.missing > maxInterval || w.missing-missing > maxInterval {
 		return false
 	}
-	if last.came.Bytes < w.bytes || last.came.Bytes-w.bytes > maxInterval*maxFrame {
+	if last.came.Bytes-w.bytes > maxInterval*maxFrame {
 		return false
 	}
 	d.Sent, d.Bytes = last.left.Count-w.sent, last.came.Bytes-w.bytes
