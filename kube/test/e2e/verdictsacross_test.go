@@ -95,7 +95,7 @@ func TestAQueueBetweenNodes(t *testing.T) {
 	c := newCluster(t)
 	c.trafficAcross(required("latency: 500us, percentile: 75"), true)
 	t.Cleanup(func() { c.on("n1", "tc", "qdisc", "del", "dev", "eth0", "root") })
-	for _, args := range []string{ // less than the traffic, so the queue stays full: some 60 ms
+	for _, args := range []string{ // less than the traffic, so the queue stays full: some 60 ms. It may first lose many probes
 		"qdisc add dev eth0 root handle 1: htb",
 		"class add dev eth0 parent 1: classid 1:20 htb rate 2mbit burst 2k",
 		"qdisc add dev eth0 parent 1:20 pfifo limit 60",
@@ -103,5 +103,5 @@ func TestAQueueBetweenNodes(t *testing.T) {
 	} {
 		c.on("n1", slices.Concat([]string{"tc"}, strings.Fields(args))...)
 	}
-	c.requirement("latency", metav1.ConditionFalse, v1alpha1.ReasonMissed, " one-way latency at p75; bound: ≥ ")
+	c.requirement("latency", metav1.ConditionFalse, v1alpha1.ReasonMissed, "exceeds 500us")
 }
