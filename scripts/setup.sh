@@ -54,6 +54,7 @@ oslat         rt-tests
 prometheus    prometheus
 promtool      prometheus
 qemu-system-x86_64 qemu-system-x86
+redis-server  redis-server
 scapy         python3-scapy
 shellcheck    shellcheck
 stress-ng     stress-ng

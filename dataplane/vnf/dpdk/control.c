@@ -66,7 +66,7 @@ static uint64_t due(const struct program *p, uint64_t next_interval)
 {
 	uint64_t now = now_ns(), at = now + 3600000000000;
 
-	if (p->options.packets || p->options.mode == MODE_LB)
+	if (p->options.packets || p->options.mode == MODE_LB || p->options.mode == MODE_SESSION)
 		at = now + LOOK_NS;
 	if (p->options.interval_ns && next_interval < at)
 		at = next_interval;
@@ -75,23 +75,37 @@ static uint64_t due(const struct program *p, uint64_t next_interval)
 	return at > now ? at - now : 0;
 }
 
+/*
+ * Whether this thread ends the others. A session leaves first, and ends by itself; a second signal
+ * ends it at once.
+ */
+static bool ends(struct program *p, int caught)
+{
+	bool signalled = caught == SIGINT || caught == SIGTERM;
+
+	if (!signalled && !enough(p) &&
+	    !(p->options.duration_ns && now_ns() >= began + p->options.duration_ns))
+		return false;
+	if (p->options.mode != MODE_SESSION)
+		return true;
+	return atomic_exchange_explicit(&p->leaving, true, memory_order_relaxed) && signalled;
+}
+
 static void *control(void *argument)
 {
 	struct program *p = argument;
 	uint64_t next = began + p->options.interval_ns;
 	sigset_t set = signals();
+	int caught = 0;
 
-	while (!enough(p) &&
-	       !(p->options.duration_ns && now_ns() >= began + p->options.duration_ns)) {
+	while (!ends(p, caught) && !atomic_load_explicit(&p->stop, memory_order_relaxed)) {
 		uint64_t ns = due(p, next);
 		struct timespec t = {.tv_sec = (time_t)(ns / 1000000000),
 				     .tv_nsec = (long)(ns % 1000000000)};
-		int caught = sigtimedwait(&set, NULL, &t);
 
+		caught = sigtimedwait(&set, NULL, &t);
 		if (p->options.mode == MODE_LB)
 			links_watch(p);
-		if (caught == SIGINT || caught == SIGTERM)
-			break;
 		if (caught == SIGUSR1)
 			print(p, "signal");
 		if (p->options.interval_ns && now_ns() >= next) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The links of workers' ports. */
+/* Which workers are up: the links of their ports, and what they announced. */
 #include <rte_ethdev.h>
+#include <time.h>
 
 #include "program.h"
 
@@ -12,13 +13,16 @@ static bool is_up(uint16_t device)
 	return rte_eth_link_get_nowait(device, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
 }
 
-static uint32_t look(const struct program *p)
+static uint32_t look(struct program *p)
 {
 	uint32_t up = 0;
+	struct timespec t;
 
 	for (unsigned i = 1; i < p->ports; i++)
 		up |= (uint32_t)is_up(p->device[i]) << i;
-	return up;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return lb_members(&p->function.lb, up,
+			  (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec);
 }
 
 void links_open(struct program *p)

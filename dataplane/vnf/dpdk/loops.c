@@ -8,8 +8,9 @@
 #include <rte_ring.h>
 #include <sched.h>
 #include <stdio.h>
+#include <time.h>
 
-#include "work.h"
+#include "turns.h"
 
 #define IDLE_ROUNDS 32u
 #define CLASSIFY 64u /* bytes that identify the user of a packet */
@@ -41,12 +42,25 @@ struct rounds {
 	uint64_t began; /* ticks */
 	unsigned idle;	/* rounds without packets in a row */
 	bool yield;
+	long sleep_ns;
 };
 
 static struct rounds rounds_begin(const struct program *p, struct counters *counters)
 {
-	return (struct rounds){
-		.counters = counters, .began = rte_rdtsc(), .yield = p->options.yield};
+	return (struct rounds){.counters = counters,
+			       .began = rte_rdtsc(),
+			       .yield = p->options.yield,
+			       .sleep_ns = (long)p->options.sleep_ns};
+}
+
+static void rest(const struct rounds *r)
+{
+	struct timespec t = {.tv_nsec = r->sleep_ns};
+
+	if (r->sleep_ns)
+		nanosleep(&t, NULL);
+	else
+		sched_yield();
 }
 
 /* Only the cycles of rounds with packets count. */
@@ -57,8 +71,8 @@ static void round_end(struct rounds *r, uint64_t packets)
 	if (packets) {
 		count(&r->counters->cycles, now - r->began);
 		r->idle = 0;
-	} else if (r->yield && ++r->idle >= IDLE_ROUNDS) {
-		sched_yield();
+	} else if ((r->yield || r->sleep_ns) && ++r->idle >= IDLE_ROUNDS) {
+		rest(r);
 		now = rte_rdtsc();
 	}
 	r->began = now;
@@ -77,12 +91,14 @@ static unsigned receive(struct worker *w, unsigned port, struct rte_mbuf **m)
 static void run_to_completion(struct program *p, unsigned which)
 {
 	struct rounds rounds = rounds_begin(p, &p->counters[which]);
+	struct turns turns = {0};
 	struct worker w;
 
 	work_open(&w, p, &p->counters[which], (uint16_t)which, NULL);
-	while (!stopped(p)) {
-		unsigned packets = 0;
-
+	for (unsigned packets = 0; !stopped(p);) {
+		if (p->options.mode == MODE_SESSION)
+			turns_round(&turns, &w, p, packets);
+		packets = 0;
 		for (unsigned port = 0; port < p->ports; port++) {
 			struct rte_mbuf *m[BURST_MAX];
 			unsigned n = receive(&w, port, m);

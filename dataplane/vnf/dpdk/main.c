@@ -55,6 +55,7 @@ static int run(struct program *p)
 			p->report.lb = &p->function.lb;
 			links_open(p);
 		}
+		p->report.keep = p->function.keep;
 		ret = control_start(p);
 		if (ret == 0) {
 			ret = loops_run(p);
@@ -67,6 +68,8 @@ static int run(struct program *p)
 	fib_close(p);
 	bng_close(&p->function.bng);
 	gtpu_close(&p->function.gtpu);
+	lb_close(&p->function.lb);
+	keep_close(p->function.keep);
 	return ret;
 }
 

@@ -134,7 +134,7 @@ static int start(struct program *p, unsigned i)
 	 * this setting always do.
 	 */
 	if (p->options.mode == MODE_NONE || p->options.mode == MODE_L2FWD ||
-	    p->options.mode == MODE_LB) {
+	    p->options.mode == MODE_LB || p->options.mode == MODE_SESSION) {
 		ret = rte_eth_promiscuous_enable(p->device[i]);
 		if (ret < 0 && ret != -ENOTSUP)
 			return failed(p, i, "receiving what is for others", ret);

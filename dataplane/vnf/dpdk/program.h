@@ -28,6 +28,7 @@ struct program {
 	struct hop *hops;
 	uint16_t no_hop;	   /* the table's answer if it has no route */
 	struct counters *counters; /* of each working lcore */
+	atomic_bool leaving;	   /* session: end as soon as no packet is lost by that */
 	atomic_bool stop;
 };
 
@@ -45,8 +46,8 @@ int loops_lcores(const struct program *p);
 int loops_run(struct program *p);
 
 /*
- * links.c: which workers are up, by the links of their ports. One thread calls links_watch again
- * when that may have changed.
+ * links.c: which workers are up, by the links of their ports and what they announce. One thread
+ * calls links_watch again when that may have changed.
  */
 void links_open(struct program *p);
 void links_watch(struct program *p);

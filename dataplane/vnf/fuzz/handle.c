@@ -190,6 +190,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		l3fwd = make(MODE_L3FWD, false, false);
 		l2fwd = make(MODE_L2FWD, false, false);
 		lb = make(MODE_LB, false, false);
+		must(lb_open(&lb.lb, false, 1) == 0);
 		lb_first(&lb.lb, 2);
 	}
 	if (size == 0)

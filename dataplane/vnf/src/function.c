@@ -2,13 +2,15 @@
 /* The functions by mode. */
 #include "function.h"
 
+#include "flow.h"
 #include "ip4.h"
 
 const char *mode_name(enum mode mode)
 {
 	static const char *const names[] = {
-		[MODE_NONE] = "none", [MODE_L2FWD] = "l2fwd", [MODE_L3FWD] = "l3fwd",
-		[MODE_BNG] = "bng",   [MODE_GTPU] = "gtpu",   [MODE_LB] = "lb"};
+		[MODE_NONE] = "none",	   [MODE_L2FWD] = "l2fwd", [MODE_L3FWD] = "l3fwd",
+		[MODE_BNG] = "bng",	   [MODE_GTPU] = "gtpu",   [MODE_LB] = "lb",
+		[MODE_SESSION] = "session"};
 
 	return names[mode];
 }
@@ -19,9 +21,13 @@ const char *mode_name(enum mode mode)
  */
 uint32_t function_snapshot(enum mode mode)
 {
-	static const uint32_t bytes[] = {
-		[MODE_NONE] = 0,       [MODE_L2FWD] = 0,       [MODE_L3FWD] = ETHERNET + IP4_MAX,
-		[MODE_BNG] = SNAPSHOT, [MODE_GTPU] = SNAPSHOT, [MODE_LB] = LB_SNAPSHOT};
+	static const uint32_t bytes[] = {[MODE_NONE] = 0,
+					 [MODE_L2FWD] = 0,
+					 [MODE_L3FWD] = ETHERNET + IP4_MAX,
+					 [MODE_BNG] = SNAPSHOT,
+					 [MODE_GTPU] = SNAPSHOT,
+					 [MODE_LB] = FLOW_SNAPSHOT,
+					 [MODE_SESSION] = FLOW_SNAPSHOT};
 
 	return bytes[mode];
 }
@@ -43,6 +49,14 @@ static enum reason l2fwd(const struct function *f, const struct packet *p, struc
 	memcpy(c->front, f->port[c->out].next, MAC);
 	memcpy(c->front + MAC, f->port[c->out].mac, MAC);
 	return PASS;
+}
+
+/* Counted, and sent back. */
+static enum reason session(const struct function *f, const struct packet *p, struct change *c)
+{
+	enum reason reason = keep_packet(f->keep, p);
+
+	return reason ? reason : l2fwd(f, p, c);
 }
 
 static enum reason none(const struct function *f, const struct packet *p, struct change *c)
@@ -69,6 +83,8 @@ enum reason function_handle(const struct function *f, const struct packet *p, st
 				 : gtpu_decapsulate(&f->gtpu, f->port, p, c);
 	case MODE_LB:
 		return lb_handle(&f->lb, p, c);
+	case MODE_SESSION:
+		return session(f, p, c);
 	default:
 		return none(f, p, c);
 	}

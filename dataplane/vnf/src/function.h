@@ -6,18 +6,29 @@
 
 #include "bng.h"
 #include "gtpu.h"
+#include "keep.h"
 #include "l3fwd.h"
 #include "lb.h"
 
-enum mode { MODE_NONE, MODE_L2FWD, MODE_L3FWD, MODE_BNG, MODE_GTPU, MODE_LB, MODE_COUNT };
+enum mode {
+	MODE_NONE,
+	MODE_L2FWD,
+	MODE_L3FWD,
+	MODE_BNG,
+	MODE_GTPU,
+	MODE_LB,
+	MODE_SESSION,
+	MODE_COUNT
+};
 
 struct function {
 	enum mode mode;
 	unsigned ports;
 	struct port_setup port[PORTS_MAX];
-	struct bng bng;	  /* MODE_BNG */
-	struct gtpu gtpu; /* MODE_GTPU */
-	struct lb lb;	  /* MODE_LB */
+	struct bng bng;	   /* MODE_BNG */
+	struct gtpu gtpu;  /* MODE_GTPU */
+	struct lb lb;	   /* MODE_LB */
+	struct keep *keep; /* MODE_SESSION; used by one thread */
 };
 
 const char *mode_name(enum mode mode);
@@ -27,7 +38,8 @@ uint32_t function_snapshot(enum mode mode);
 
 /*
  * Decide about a packet. PASS: *c describes how it leaves; otherwise the reason to drop it. In
- * l3fwd this is the first half. Any number of threads may call it at a time.
+ * l3fwd this is the first half. Any number of threads may call it at a time, of a session only
+ * one.
  */
 enum reason function_handle(const struct function *f, const struct packet *p, struct change *c);
 

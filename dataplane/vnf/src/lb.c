@@ -1,168 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Load balancer: flows, and their workers. */
+/* Load balancer: which workers are up, and which gets a flow. */
 #include "lb.h"
 
-#include <stdbool.h>
+#include <stdlib.h>
 
-#include "gtpu.h"
-#include "gtpu_header.h"
+#include "announce.h"
+#include "flow.h"
 
-#define IP6 40u
-#define TYPE_IP6 0x86ddu
-#define TAGS_MAX 2u
-
-enum { HOP_BY_HOP = 0, TCP = 6, ROUTING = 43, FRAGMENT = 44, DESTINATION_OPTIONS = 60, SCTP = 132 };
-
-/* The header fields that identify a packet's flow. */
-struct ip_flow {
-	uint32_t address_bytes;
-	const uint8_t *source, *destination;
-	uint32_t protocol;
-	uint32_t from, to; /* ports; 0: none */
-	uint32_t l4;	   /* where its header begins; 0: this is a fragment */
-};
-
-/* A bijection whose every output bit depends on every input bit (the finalizer of splitmix64). */
-static uint64_t mix(uint64_t x)
+int lb_open(struct lb *lb, bool announced, uint64_t silence_ns)
 {
-	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-	x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-	return x ^ x >> 31;
+	*lb = (struct lb){.announced = announced,
+			  .silence_ns = silence_ns,
+			  .news = calloc(1, sizeof(struct lb_news))};
+	return lb->news ? 0 : -1;
 }
 
-/*
- * The hash of one end of a flow. The hashes of both ends are added, so both directions have one
- * sum.
- */
-static uint64_t end_hash(const uint8_t *address, uint32_t bytes, uint32_t port)
+void lb_close(struct lb *lb)
 {
-	uint64_t h = port + 1;
-
-	for (uint32_t i = 0; i + 2 <= bytes; i += 2)
-		h = mix(h << 16 ^ h >> 48 ^ get16(address + i));
-	return h;
-}
-
-static bool read_ip4(const struct packet *p, uint32_t at, struct ip_flow *flow)
-{
-	uint32_t header = (p->head[at] & 15u) * 4;
-
-	if (p->have < at + IP4 || header < IP4)
-		return false;
-	*flow = (struct ip_flow){.address_bytes = 4,
-				 .source = p->head + at + 12,
-				 .destination = p->head + at + 16,
-				 .protocol = p->head[at + 9]};
-	if ((get16(p->head + at + 6) & 0x3fff) == 0)
-		flow->l4 = at + header;
-	return true;
-}
-
-static bool is_extension(uint32_t type)
-{
-	return type == HOP_BY_HOP || type == ROUTING || type == DESTINATION_OPTIONS;
-}
-
-/*
- * Each extension header is at least eight octets long, so the walk ends. A truncated header ends it
- * as well.
- */
-static bool read_ip6(const struct packet *p, uint32_t at, struct ip_flow *flow)
-{
-	uint32_t l4 = at + IP6, type;
-
-	if (p->have < l4)
-		return false;
-	type = p->head[at + 6];
-	*flow = (struct ip_flow){
-		.address_bytes = 16, .source = p->head + at + 8, .destination = p->head + at + 24};
-	while (is_extension(type) && p->have >= l4 + 8) {
-		type = p->head[l4];
-		l4 += (p->head[l4 + 1] + 1u) * 8;
-	}
-	flow->protocol = type;
-	if (type == FRAGMENT)
-		flow->protocol = p->have > l4 ? p->head[l4] : 0;
-	else
-		flow->l4 = l4;
-	return true;
-}
-
-static bool read_flow(const struct packet *p, uint32_t at, struct ip_flow *flow)
-{
-	bool is_ip = p->have > at &&
-		     (p->head[at] >> 4 == 4 ? read_ip4(p, at, flow)
-					    : p->head[at] >> 4 == 6 && read_ip6(p, at, flow));
-
-	if (!is_ip)
-		return false;
-	if (flow->l4 && p->have >= flow->l4 + 4 &&
-	    (flow->protocol == TCP || flow->protocol == PROTOCOL_UDP || flow->protocol == SCTP)) {
-		flow->from = get16(p->head + flow->l4);
-		flow->to = get16(p->head + flow->l4 + 2);
-	}
-	return true;
-}
-
-/*
- * Offset of the packet inside GTP-U; 0: there is none, or it is beyond the snapshot. The worker
- * checks the tunnel.
- */
-static uint32_t inside_gtpu(const struct packet *p, const struct ip_flow *outer)
-{
-	uint32_t at = outer->l4 + UDP, type;
-	uint8_t flags;
-
-	if (!outer->l4 || outer->protocol != PROTOCOL_UDP || outer->to != GTPU_PORT ||
-	    p->have < at + 8)
-		return 0;
-	flags = p->head[at];
-	if (flags >> 4 != 3 || p->head[at + 1] != GTPU_G_PDU)
-		return 0;
-	at += 8;
-	if (!(flags & 7))
-		return at;
-	if (p->have < at + 4)
-		return 0;
-	type = flags & 4 ? p->head[at + 3] : 0;
-	at += 4;
-	while (type) {
-		uint32_t octets = p->have > at ? p->head[at] * 4u : 0;
-
-		if (octets == 0 || p->have < at + octets)
-			return 0;
-		type = p->head[at + octets - 1];
-		at += octets;
-	}
-	return at;
-}
-
-static uint64_t hash_macs(const struct packet *p, uint32_t type)
-{
-	if (p->have < ETHERNET)
-		return 0;
-	return mix(end_hash(p->head, MAC, 0) + end_hash(p->head + MAC, MAC, 0) + type);
-}
-
-uint64_t lb_hash(const struct packet *p)
-{
-	uint32_t at = 2 * MAC, type = p->have < ETHERNET ? 0 : get16(p->head + at), inner;
-	struct ip_flow flow, inside;
-
-	for (unsigned tags = 0; tags < TAGS_MAX && (type == TYPE_VLAN || type == TYPE_SVLAN) &&
-				p->have >= at + TAG + 2;
-	     tags++) {
-		at += TAG;
-		type = get16(p->head + at);
-	}
-	at += 2;
-	if ((type != TYPE_IP4 && type != TYPE_IP6) || !read_flow(p, at, &flow))
-		return hash_macs(p, type);
-	inner = inside_gtpu(p, &flow);
-	if (inner && read_flow(p, inner, &inside))
-		flow = inside;
-	return mix(end_hash(flow.source, flow.address_bytes, flow.from) +
-		   end_hash(flow.destination, flow.address_bytes, flow.to) + flow.protocol);
+	free(lb->news);
+	lb->news = NULL;
 }
 
 unsigned lb_pick(uint32_t up, uint64_t hash)
@@ -172,7 +28,7 @@ unsigned lb_pick(uint32_t up, uint64_t hash)
 
 	for (; up; up &= up - 1) {
 		unsigned worker = (unsigned)__builtin_ctz(up);
-		uint64_t weight = mix(hash + worker * 0x9e3779b97f4a7c15u);
+		uint64_t weight = flow_mix(hash + worker * 0x9e3779b97f4a7c15u);
 
 		if (!best || weight > largest) {
 			largest = weight;
@@ -198,19 +54,88 @@ void lb_change(struct lb *lb, uint32_t up)
 	atomic_fetch_add_explicit(&lb->rebalances, 1, memory_order_relaxed);
 }
 
+/* Another worker may have the port next: forget what this one announced. */
+static void forget(struct lb *lb, unsigned port)
+{
+	lb->known &= ~(1u << port);
+	atomic_fetch_and_explicit(&lb->news->leaving, ~(1u << port), memory_order_relaxed);
+	lb->counted[port] = atomic_load_explicit(&lb->news->heard[port], memory_order_relaxed);
+}
+
+static void listen(struct lb *lb, unsigned port, uint64_t now_ns)
+{
+	uint32_t heard = atomic_load_explicit(&lb->news->heard[port], memory_order_relaxed);
+
+	if (heard == lb->counted[port])
+		return;
+	lb->counted[port] = heard;
+	lb->at[port] = now_ns;
+	lb->known |= 1u << port;
+}
+
+uint32_t lb_members(struct lb *lb, uint32_t links, uint64_t now_ns)
+{
+	uint32_t members = 0, silent = 0, staying;
+
+	for (unsigned i = 1; i < PORTS_MAX; i++) {
+		uint32_t bit = 1u << i;
+
+		if (!(links & bit)) {
+			forget(lb, i);
+			continue;
+		}
+		listen(lb, i, now_ns);
+		if (!(lb->known & bit))
+			members |= lb->announced ? 0 : bit;
+		else if (now_ns - lb->at[i] < lb->silence_ns)
+			members |= bit;
+		else
+			silent |= bit;
+	}
+	staying = ~atomic_load_explicit(&lb->news->leaving, memory_order_relaxed);
+	return members & staying ? members & staying : silent & staying;
+}
+
+/*
+ * A worker that leaves gets nothing from now on. Its announcement goes back to it behind what was
+ * sent before: when it comes, the worker has everything. Those who are behind port 0 must not speak
+ * for a worker or for the balancer.
+ */
+static enum reason announced(const struct lb *lb, unsigned in, enum announcement what,
+			     struct change *c)
+{
+	if (in == 0)
+		return DROP_ANNOUNCEMENT;
+	atomic_fetch_add_explicit(&lb->news->heard[in], 1, memory_order_relaxed);
+	if (what == ANNOUNCES_HERE) {
+		atomic_fetch_and_explicit(&lb->news->leaving, ~(1u << in), memory_order_relaxed);
+		return DROP_ANNOUNCEMENT;
+	}
+	atomic_fetch_or_explicit(&lb->news->leaving, 1u << in, memory_order_relaxed);
+	c->out = (uint8_t)in;
+	return PASS;
+}
+
 enum reason lb_handle(const struct lb *lb, const struct packet *p, struct change *c)
 {
-	uint32_t up = atomic_load_explicit(&lb->up, memory_order_relaxed);
+	enum announcement what;
+	uint64_t number;
+	uint32_t up;
 
 	if (p->length < ETHERNET)
 		return DROP_SHORT;
 	c->push = c->strip = c->l2 = 0;
 	c->keep = p->length;
 	c->out = 0;
+	what = announce_read(p, &number);
+	if (what)
+		return announced(lb, p->in, what, c);
 	if (p->in != 0)
 		return PASS;
+	up = atomic_load_explicit(&lb->up, memory_order_relaxed) &
+	     ~atomic_load_explicit(&lb->news->leaving, memory_order_relaxed);
 	if (!up)
 		return DROP_WORKER;
-	c->out = (uint8_t)lb_pick(up, lb_hash(p));
+	c->out = (uint8_t)lb_pick(up, flow_hash(p));
 	return PASS;
 }

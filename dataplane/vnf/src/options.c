@@ -16,12 +16,13 @@ enum {
 	BNG = 1u << MODE_BNG,
 	GTPU = 1u << MODE_GTPU,
 	ROUTERS = L3FWD | BNG | GTPU,
-	ALL = ROUTERS | 1u << MODE_NONE | 1u << MODE_L2FWD | 1u << MODE_LB,
+	ALL = ROUTERS | 1u << MODE_NONE | 1u << MODE_L2FWD | 1u << MODE_LB | 1u << MODE_SESSION,
 };
 
 enum option_id {
 	O_STAGES = 256,
 	O_YIELD,
+	O_SLEEP,
 	O_QUEUES,
 	O_BURST,
 	O_DESCRIPTORS,
@@ -46,11 +47,18 @@ enum option_id {
 	O_TUNNELS,
 	O_TEID,
 	O_UE,
-	O_QFI
+	O_QFI,
+	O_ANNOUNCED,
+	O_SILENCE,
+	O_REDIS,
+	O_LAG,
+	O_IDLE,
+	O_TRACK
 };
 
 static const struct option known[] = {{"stages", no_argument, NULL, O_STAGES},
 				      {"yield", no_argument, NULL, O_YIELD},
+				      {"sleep", required_argument, NULL, O_SLEEP},
 				      {"queues", required_argument, NULL, O_QUEUES},
 				      {"burst", required_argument, NULL, O_BURST},
 				      {"descriptors", required_argument, NULL, O_DESCRIPTORS},
@@ -76,13 +84,19 @@ static const struct option known[] = {{"stages", no_argument, NULL, O_STAGES},
 				      {"teid", required_argument, NULL, O_TEID},
 				      {"ue", required_argument, NULL, O_UE},
 				      {"qfi", required_argument, NULL, O_QFI},
+				      {"announced", no_argument, NULL, O_ANNOUNCED},
+				      {"silence", required_argument, NULL, O_SILENCE},
+				      {"redis", required_argument, NULL, O_REDIS},
+				      {"lag", required_argument, NULL, O_LAG},
+				      {"idle", required_argument, NULL, O_IDLE},
+				      {"track", required_argument, NULL, O_TRACK},
 				      {0}};
 
 static unsigned modes_of(int id)
 {
 	switch (id) {
 	case O_NEXT_HOP:
-		return ROUTERS | 1u << MODE_L2FWD;
+		return ROUTERS | 1u << MODE_L2FWD | 1u << MODE_SESSION;
 	case O_IP:
 		return ROUTERS;
 	case O_PEER:
@@ -105,6 +119,14 @@ static unsigned modes_of(int id)
 	case O_UE:
 	case O_QFI:
 		return GTPU;
+	case O_ANNOUNCED:
+	case O_SILENCE:
+		return 1u << MODE_LB;
+	case O_REDIS:
+	case O_LAG:
+	case O_IDLE:
+	case O_TRACK:
+		return 1u << MODE_SESSION;
 	default:
 		return ALL;
 	}
@@ -122,9 +144,12 @@ static const char help[] =
 	"gtpu    N3, even ports: N3, odd: plain:  --role upf|gnb  --plain  --sessions FILE | "
 	"--tunnels N --teid N --ue ADDRESS --qfi N\n"
 	"lb      load balancer: each flow that comes on port 0 goes to one of the workers on the "
-	"other ports, and what they send leaves by port 0\n"
+	"other ports, and what they send leaves by port 0:  --announced  --silence TIME\n"
+	"session a worker of lb: returns packets, and keeps a session for each flow:  --redis "
+	"ADDRESS:PORT|unix:PATH  --lag TIME  --idle TIME  --track N\n"
 	"\n"
-	"all:         --stages  --yield  --queues N  --burst N  --descriptors N  --mtu "
+	"all:         --stages  --yield  --sleep TIME  --queues N  --burst N  --descriptors N  "
+	"--mtu "
 	"[PORT=]BYTES  --packets N  --duration TIME  --interval TIME\n"
 	"forwarders:  --next-hop PORT=MAC      (who is beyond the port)                   l2fwd "
 	"and routers\n"
@@ -224,6 +249,24 @@ static bool set_sessions(struct options *o, int id, const char *text)
 	}
 }
 
+static bool set_worker(struct options *o, int id, const char *text)
+{
+	switch (id) {
+	case O_ANNOUNCED:
+		return o->announced = true;
+	case O_SILENCE:
+		return number_time(text, &o->silence_ns);
+	case O_REDIS:
+		return store_address_read(text, &o->keep.redis);
+	case O_LAG:
+		return number_time(text, &o->keep.lag_ns);
+	case O_IDLE:
+		return number_time(text, &o->keep.idle_ns) && o->keep.idle_ns >= 1000000000;
+	default:
+		return number_read32(text, 1, TRACK_MAX, &o->keep.sessions);
+	}
+}
+
 static bool set_of_mode(struct options *o, int id, const char *text)
 {
 	switch (id) {
@@ -258,6 +301,13 @@ static bool set_of_mode(struct options *o, int id, const char *text)
 	case O_UE:
 	case O_QFI:
 		return set_sessions(o, id, text);
+	case O_ANNOUNCED:
+	case O_SILENCE:
+	case O_REDIS:
+	case O_LAG:
+	case O_IDLE:
+	case O_TRACK:
+		return set_worker(o, id, text);
 	default:
 		return set_for_port(o, id, text);
 	}
@@ -270,6 +320,8 @@ static bool set(struct options *o, int id, const char *text)
 		return o->stages = true;
 	case O_YIELD:
 		return o->yield = true;
+	case O_SLEEP:
+		return number_time(text, &o->sleep_ns) && o->sleep_ns < 1000000000;
 	case O_QUEUES:
 		return number_read32(text, 1, 64, &o->queues);
 	case O_BURST:
@@ -309,6 +361,9 @@ static int check_together(const struct options *o)
 {
 	if (check_used(o) < 0)
 		return -1;
+	if (o->mode == MODE_SESSION && (o->stages || o->queues > 1))
+		return wrong("session has its sessions on one core: leave out --stages and "
+			     "--queues");
 	if (o->stages && o->queues > 1)
 		return wrong("--stages has one core that receives, from one queue of each port: "
 			     "leave out --queues");
@@ -340,6 +395,8 @@ static struct options defaults(enum mode mode)
 		.teid = 1,
 		.ue = 0x0a3c0001 /* 10.60.0.1 */,
 		.qfi = 9,
+		.silence_ns = 200000000,
+		.keep = {.sessions = 65536, .lag_ns = 10000000, .idle_ns = 300000000000},
 	};
 }
 
@@ -349,7 +406,8 @@ int options_read(int argc, char **argv, struct options *o)
 	int id, which;
 
 	if (argc < 1)
-		return wrong("behind -- comes a mode: none, l2fwd, l3fwd, bng, gtpu or lb");
+		return wrong(
+			"behind -- comes a mode: none, l2fwd, l3fwd, bng, gtpu, lb or session");
 	if (strcmp(argv[0], "--help") == 0) {
 		fputs(help, stdout);
 		return 1;
@@ -357,7 +415,7 @@ int options_read(int argc, char **argv, struct options *o)
 	for (mode = MODE_NONE; mode < MODE_COUNT && strcmp(argv[0], mode_name(mode)) != 0; mode++)
 		;
 	if (mode == MODE_COUNT)
-		return wrong("%s is none of none, l2fwd, l3fwd, bng, gtpu, lb", argv[0]);
+		return wrong("%s is none of none, l2fwd, l3fwd, bng, gtpu, lb, session", argv[0]);
 	*o = defaults(mode);
 	opterr = 0;
 	optind = 0; /* EAL reads its arguments with the same functions */

@@ -12,6 +12,7 @@ struct options {
 	bool stages, yield;
 	uint32_t queues, burst, descriptors;
 	uint64_t interval_ns, duration_ns, packets; /* 0: none, no end */
+	uint64_t sleep_ns;			    /* 0: a thread without packets never sleeps */
 
 	/* By port; *_of has a bit for each that was given. */
 	uint8_t next[PORTS_MAX][MAC];
@@ -30,6 +31,11 @@ struct options {
 	const char *sessions_path;
 	bool numbered; /* one of the following was given */
 	uint32_t tunnels, teid, ue, qfi;
+
+	bool announced; /* lb */
+	uint64_t silence_ns;
+
+	struct keep_options keep; /* session */
 };
 
 /* argv[0] is the mode, or --help. 0: go on; 1: printed the help; -1: reported what is wrong.

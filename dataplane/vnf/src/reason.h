@@ -34,6 +34,7 @@
 	X(DROP_HEADROOM, "headroom")                                                               \
 	X(DROP_MEMORY, "no_memory")                                                                \
 	X(DROP_WORKER, "no_worker")                                                                \
+	X(DROP_ANNOUNCEMENT, "announcement")                                                       \
 	X(DROP_RING, "ring_full")                                                                  \
 	X(DROP_TX, "tx_full")
 

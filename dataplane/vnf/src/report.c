@@ -59,14 +59,51 @@ static void named(FILE *out, const char **comma, const char *name, uint64_t valu
 /* Which workers are up, and how many packets each refused. */
 static void workers(const struct report *r, const struct totals *t)
 {
-	uint32_t up = atomic_load_explicit(&r->lb->up, memory_order_relaxed);
+	uint32_t up = atomic_load_explicit(&r->lb->up, memory_order_relaxed),
+		 leaving = atomic_load_explicit(&r->lb->news->leaving, memory_order_relaxed);
 
 	fputs(",\"workers\":[", r->out);
 	for (unsigned i = 1; i < r->ports; i++)
-		fprintf(r->out, "%s{\"port\":%u,\"up\":%s,\"not_taken\":%" PRIu64 "}",
-			i > 1 ? "," : "", i, up >> i & 1 ? "true" : "false", t->not_taken[i]);
+		fprintf(r->out,
+			"%s{\"port\":%u,\"up\":%s,\"leaving\":%s,\"not_taken\":%" PRIu64 "}",
+			i > 1 ? "," : "", i, up >> i & 1 ? "true" : "false",
+			leaving >> i & 1 ? "true" : "false", t->not_taken[i]);
 	fprintf(r->out, "],\"rebalances\":%" PRIu64,
 		atomic_load_explicit(&r->lb->rebalances, memory_order_relaxed));
+}
+
+static void value(const struct report *r, const char **comma, const char *name,
+		  const _Atomic uint64_t *counter)
+{
+	named(r->out, comma, name, atomic_load_explicit(counter, memory_order_relaxed));
+}
+
+/* Packets of sessions, less those that Redis has, are what would be lost now. */
+static void sessions(const struct report *r)
+{
+	const struct track_counts *t = &r->keep->track.counts;
+	const struct store_counts *s = &r->keep->store.counts;
+	const char *comma = "";
+
+	fputs(",\"sessions\":{", r->out);
+	value(r, &comma, "live", &t->live);
+	value(r, &comma, "created", &t->created);
+	value(r, &comma, "resumed", &t->resumed);
+	value(r, &comma, "expired", &t->expired);
+	value(r, &comma, "waiting", &t->waiting);
+	value(r, &comma, "packets", &t->packets);
+	value(r, &comma, "untracked_packets", &t->untracked);
+	fputs("},\"redis\":{", r->out);
+	comma = "";
+	fprintf(r->out, "\"worker\":\"worker:%016" PRIx64 "\",", r->keep->store.writer);
+	value(r, &comma, "connected", &s->connected);
+	value(r, &comma, "connects", &s->connects);
+	value(r, &comma, "errors", &s->errors);
+	value(r, &comma, "packets", &s->packets);
+	value(r, &comma, "refused", &s->refused);
+	value(r, &comma, "regressed", &s->regressed);
+	value(r, &comma, "lag_max_ns", &s->lag_ns);
+	fputc('}', r->out);
 }
 
 void report_counts(const struct report *r, const char *event, double seconds,
@@ -90,6 +127,8 @@ void report_counts(const struct report *r, const char *event, double seconds,
 	fputc(']', r->out);
 	if (r->lb)
 		workers(r, t);
+	if (r->keep)
+		sessions(r);
 	fputs(",\"cycles_per_packet\":", r->out);
 	if (t->all_received)
 		fprintf(r->out, "%.1f", (double)t->cycles / (double)t->all_received);

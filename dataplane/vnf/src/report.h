@@ -19,7 +19,8 @@ struct report {
 	bool stages;
 	const struct report_port *port;
 	const struct port_setup *setup;
-	const struct lb *lb; /* NULL in other modes */
+	const struct lb *lb;	 /* NULL in other modes */
+	const struct keep *keep; /* NULL in other modes */
 };
 
 /* The ports are up. */

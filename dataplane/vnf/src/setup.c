@@ -21,6 +21,8 @@ const char *options_check_ports(const struct options *o, unsigned ports)
 	if (o->mode == MODE_LB && ports < 2)
 		return "lb takes port 0 and one port more for each worker: give EAL two --vdev or "
 		       "more";
+	if (o->mode == MODE_SESSION && ports != 1)
+		return "session takes one port: give EAL one --vdev";
 	if (given >> ports || (o->has_default_route && o->default_route >= ports))
 		return "an option speaks of a port that is not there; ports count from 0";
 	if (o->mode == MODE_BNG && (uint64_t)ports / 2 * o->svlans * BNG_CVLANS > BNG_USERS_MAX)
@@ -74,10 +76,31 @@ static int make_gtpu(const struct options *o, struct function *f)
 	return -1;
 }
 
+static int make_lb(const struct options *o, struct function *f)
+{
+	if (lb_open(&f->lb, o->announced, o->silence_ns) == 0)
+		return 0;
+	fputs("dray-vnf: no memory for the list of workers\n", stderr);
+	return -1;
+}
+
+static int make_keep(const struct options *o, struct function *f)
+{
+	f->keep = keep_open(&o->keep);
+	if (f->keep)
+		return 0;
+	fputs("dray-vnf: no memory for the table of sessions: take a smaller --track\n", stderr);
+	return -1;
+}
+
 int options_function(const struct options *o, struct function *f)
 {
 	f->mode = o->mode;
 	if (o->mode == MODE_BNG)
 		return make_bng(o, f);
+	if (o->mode == MODE_LB)
+		return make_lb(o, f);
+	if (o->mode == MODE_SESSION)
+		return make_keep(o, f);
 	return o->mode == MODE_GTPU ? make_gtpu(o, f) : 0;
 }

@@ -4,6 +4,7 @@
  * move whose worker came or went.
  */
 #include "files.h"
+#include "flow.h"
 #include "function.h"
 #include "ip4.h"
 
@@ -65,8 +66,8 @@ static uint32_t put_ip6(uint8_t *to, struct flow f)
 
 static uint64_t hash(const uint8_t *frame, uint32_t length)
 {
-	packet_take(&p, frame, length, 0, LB_SNAPSHOT);
-	return lb_hash(&p);
+	packet_take(&p, frame, length, 0, FLOW_SNAPSHOT);
+	return flow_hash(&p);
 }
 
 static uint64_t hash_ip4(struct flow f)
@@ -251,6 +252,7 @@ static void test_handle(void)
 	struct change c = {0};
 	uint8_t frame[64] = {0};
 
+	CHECK_EQ(lb_open(&f.lb, false, 1), 0);
 	put16(frame + 12, TYPE_IP4);
 	put_ip4(frame + ETHERNET, of(3));
 	packet_take(&p, frame, sizeof(frame), 0, function_snapshot(MODE_LB));
@@ -269,6 +271,7 @@ static void test_handle(void)
 	CHECK_EQ(c.out, 0);
 	packet_take(&p, frame, ETHERNET - 1, 0, function_snapshot(MODE_LB));
 	CHECK_EQ(function_handle(&f, &p, &c), DROP_SHORT);
+	lb_close(&f.lb);
 }
 
 int main(void)

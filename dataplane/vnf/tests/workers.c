@@ -138,6 +138,7 @@ int main(int argc, char **argv)
 	program.function.mode = MODE_LB;
 	for (unsigned i = 0; i < PORTS; i++)
 		program.device[i] = ring_port(i, pool, &to[i]);
+	CHECK_EQ(lb_open(&program.function.lb, false, 1), 0);
 	links_open(&program);
 	CHECK_EQ(program.function.lb.up, 0xe);
 	CHECK_EQ(program.function.lb.rebalances, 0);

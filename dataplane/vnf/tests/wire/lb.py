@@ -2,31 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """lb: frames go to one of the workers and come back as they are, whatever they are; a worker that is killed takes only its own flows with it."""
 import contextlib
-import json
 import random
-import signal
-import subprocess
-import time
 
+import balanced
 import harness
+from balanced import FLOWS, PATIENCE, TO, both, ether, up
 from harness import SENDER, lcores_on, mutations
-from scapy.all import ARP, ICMP, IP, SCTP, TCP, UDP, Dot1AD, Dot1Q, Ether, IPv6, IPv6ExtHdrDestOpt, IPv6ExtHdrFragment, Raw, fragment, fragment6, wrpcap
+from scapy.all import ARP, ICMP, IP, SCTP, TCP, UDP, Dot1AD, Dot1Q, Ether, IPv6, IPv6ExtHdrDestOpt, IPv6ExtHdrFragment, Raw, fragment, fragment6
 from scapy.contrib.gtp import GTP_U_Header, GTPPDUSessionContainer
-
-TO = "02:bb:00:00:00:01"
-PATIENCE = 60  # s
-FLOWS = 64
-
-
-def ether(**more):
-    return Ether(dst=TO, src=SENDER, **more)
-
-
-def both(port, l4=UDP):
-    """A packet of a flow, and one of the other direction."""
-    there = ether() / IP(src="192.0.2.1", dst="198.51.100.1") / l4(sport=port, dport=443) / b"there"
-    back = Ether(dst=SENDER, src=TO) / IP(src="198.51.100.1", dst="192.0.2.1") / l4(sport=443, dport=port) / b"back"
-    return there, back
 
 
 def in_gtpu(packet, teid, up=True):
@@ -35,7 +18,7 @@ def in_gtpu(packet, teid, up=True):
         GTPPDUSessionContainer(type=1 if up else 0, QFI=9, ExtHdrLen=1) / packet[IP]
 
 
-class LB(harness.Case):
+class LB(balanced.Case):
     def balance(self, frames, workers=3, **how):
         """Which worker each frame goes to; all must arrive as they are."""
         result = self.run_vnf(["lb"], [frames] + [[]] * workers, **how)
@@ -44,7 +27,7 @@ class LB(harness.Case):
         where = {g: port for port, got in enumerate(result.out) for g in got}
         for port, got in enumerate(result.out):
             self.assertEqual(got, [bytes(f) for f in frames if where.get(bytes(f)) == port], "worker %d has other frames, or in another order" % port)
-        self.assertEqual(result.end["workers"], [{"port": port, "up": True, "not_taken": 0} for port in range(1, workers + 1)])
+        self.assertEqual(result.end["workers"], [{"port": port, "up": True, "leaving": False, "not_taken": 0} for port in range(1, workers + 1)])
         self.assertEqual(result.end["rebalances"], 0)
         return [where[bytes(f)] for f in frames]
 
@@ -123,16 +106,11 @@ class LB(harness.Case):
             self.assertIn([[f for f in out if f in sent] for out in result.out[1:]], ([sent, []], [[], sent]))
 
     def test_a_worker_is_killed_and_comes_back(self):
-        # Workers by vhost-user, and packets of many flows without end from a file.
-        sockets = [self.path("worker%d" % i) for i in (1, 2)]
-        wrpcap(self.path("in"), [bytes(both(5010 + i)[0]) for i in range(FLOWS)], linktype=1)
-        vdevs = ["--vdev", "net_pcap0,rx_pcap=%s,infinite_rx=1" % self.path("in")]
-        for i, socket in enumerate(sockets):
-            vdevs += ["--vdev", "net_vhost%d,iface=%s,queues=1" % (i, socket)]
-        with self.running([*harness.eal(*vdevs, memory=160), "--", "lb", "--yield"]) as lb, contextlib.ExitStack() as first:
+        sockets = self.sockets(2)
+        with self.balancer(sockets) as lb, contextlib.ExitStack() as first:
             self.wait(lb, lambda end: end["drops"].get("no_worker", 0) > 0)  # nobody is there yet
-            first.enter_context(self.worker(sockets[0]))
-            with self.worker(sockets[1]) as victim:
+            first.enter_context(self.worker(sockets[0], "l2fwd"))
+            with self.worker(sockets[1], "l2fwd") as victim:
                 both_up = self.wait(lb, lambda end: up(end) == [True, True])
                 self.flowing(lb, both_up, 1, 2)
                 victim.kill()
@@ -141,44 +119,10 @@ class LB(harness.Case):
                 lost = without["drops"]["no_worker"]
                 after = self.flowing(lb, without, 1)
                 self.assertEqual(after["drops"]["no_worker"], lost)
-            with self.worker(sockets[1]):
+            with self.worker(sockets[1], "l2fwd"):
                 again = self.wait(lb, lambda end: up(end) == [True, True])
                 self.flowing(lb, again, 1, 2)
             self.assertGreaterEqual(again["rebalances"], 3)
-
-    @contextlib.contextmanager
-    def running(self, command):
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-            try:
-                self.assertEqual(json.loads(process.stdout.readline())["event"], "ready")
-                yield process
-            finally:
-                process.kill()
-
-    def worker(self, socket):
-        device = "net_virtio_user0,path=%s,queues=1,mac=02:aa:00:00:00:02" % socket
-        return self.running([*harness.eal("--vdev", device, "--single-file-segments", memory=64), "--", "l2fwd", "--yield"])
-
-    def wait(self, process, is_so):
-        """What was counted at the moment from which it is so."""
-        end = time.monotonic() + PATIENCE
-        while time.monotonic() < end:
-            process.send_signal(signal.SIGUSR1)
-            seen = json.loads(process.stdout.readline())
-            if is_so(seen):
-                return seen
-            time.sleep(0.02)
-        self.fail("not within %d s; last seen: %s" % (PATIENCE, seen))
-
-    def flowing(self, process, since, *workers):
-        """Packets go to each of these workers, and come back from it."""
-        def more(seen):
-            return all(seen["ports"][w][way] > since["ports"][w][way] for w in workers for way in ("sent", "received"))
-        return self.wait(process, more)
-
-
-def up(end):
-    return [w["up"] for w in end["workers"]]
 
 
 if __name__ == "__main__":
