@@ -71,6 +71,7 @@ readonly kube_needs='
 busybox   busybox-static
 etcd      etcd-server
 openssl   openssl
+redis-server redis-server
 '
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fuzz the functions. The first byte says which, on which port, and whether checksums are put right
- * before; then come frames of two bytes of length and what follows. What must hold: nothing is read
- * beyond the copied headers, nothing depends on the frame once they are copied, what leaves is
- * within what came and within the MTU, is what a receiver takes, and from one end of a tunnel comes
- * out at the other.
+ * before; then come frames of two bytes of length and what follows. Or it says that an answer of
+ * Redis follows. What must hold: nothing is read beyond the copied headers, nothing depends on the
+ * frame once they are copied, what leaves is within what came and within the MTU, is what a
+ * receiver takes, and from one end of a tunnel comes out at the other.
  */
 #include <stddef.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static struct function bng, upf, gnb, plain, l3fwd, l2fwd, lb;
+static struct function bng, upf, gnb, plain, l3fwd, l2fwd, lb, session;
 
 static void must(int condition)
 {
@@ -30,6 +30,8 @@ static struct function make(enum mode mode, bool is_gnb, bool is_plain)
 {
 	struct function f = {.mode = mode, .ports = PORTS};
 
+	static const struct keep_options keep = {.sessions = 4, .idle_ns = 1};
+
 	for (unsigned i = 0; i < PORTS; i++) {
 		f.port[i] = (struct port_setup){.mac = {2, 0, 0, 0, 1, (uint8_t)i},
 						.next = {2, 0, 0, 0, 2, (uint8_t)i},
@@ -40,6 +42,10 @@ static struct function make(enum mode mode, bool is_gnb, bool is_plain)
 	if (mode == MODE_BNG) {
 		f.bng = (struct bng){.svlans = 128, .svlan_base = 1, .cvlan_base = 1, .label = 3};
 		must(bng_open(&f.bng, PORTS) == 0);
+	}
+	if (mode == MODE_SESSION) {
+		f.keep = keep_open(&keep);
+		must(f.keep != NULL);
 	}
 	if (mode == MODE_GTPU) {
 		f.gtpu = (struct gtpu){.gnb = is_gnb,
@@ -135,7 +141,8 @@ static void check_sent(const struct function *f, unsigned in, const struct chang
 
 	must(out != NULL);
 	n = apply(c, frame, length, out);
-	if (f->mode != MODE_L2FWD && f->mode != MODE_LB && c->reply == REPLY_NONE) {
+	if (f->mode != MODE_L2FWD && f->mode != MODE_LB && f->mode != MODE_SESSION &&
+	    c->reply == REPLY_NONE) {
 		struct packet *p = take(f, 1, out, n);
 
 		must(n - c->l2 <= 1500);
@@ -177,9 +184,27 @@ static void one(struct function *f, unsigned in, const uint8_t *data, uint32_t l
 	free(later);
 }
 
+/* What Redis answers. An error is read up to the first byte that is no letter, so there is one. */
+static void answer(const uint8_t *data, uint32_t bytes, unsigned n)
+{
+	struct script_answer answers[16];
+	char *copy = malloc(bytes ? bytes : 1);
+	const char *error = NULL;
+	int ret;
+
+	must(copy != NULL);
+	memcpy(copy, data, bytes);
+	ret = script_parse(copy, bytes, n, answers, &error);
+	must(ret || bytes < SCRIPT_IN);
+	must((ret < 0) == (error != NULL));
+	must(!error || error < copy || error > copy + bytes ||
+	     memchr(error, '\n', (size_t)(copy + bytes - error)) != NULL);
+	free(copy);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct function *all[] = {&bng, &upf, &gnb, &plain, &l3fwd, &l2fwd, &lb};
+	struct function *all[] = {&bng, &upf, &gnb, &plain, &l3fwd, &l2fwd, &lb, &session};
 	uint8_t how;
 
 	if (!bng.ports) {
@@ -192,18 +217,23 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		lb = make(MODE_LB, false, false);
 		must(lb_open(&lb.lb, false, 1) == 0);
 		lb_first(&lb.lb, 2);
+		session = make(MODE_SESSION, false, false);
 	}
 	if (size == 0)
 		return 0;
 	how = *data++;
 	size--;
+	if (how & 0x40) {
+		answer(data, size < SCRIPT_IN ? (uint32_t)size : SCRIPT_IN, 1 + (how & 15));
+		return 0;
+	}
 	while (size >= 2) {
 		uint32_t length = (data[0] | (uint32_t)data[1] << 8) % FRAME;
 
 		data += 2;
 		size -= 2;
 		length = length < size ? length : (uint32_t)size;
-		one(all[(how & 15) % 7], how >> 4 & 1, data, length, how >> 5 & 1);
+		one(all[how & 7], how >> 4 & 1, data, length, how >> 5 & 1);
 		data += length;
 		size -= length;
 	}

@@ -12,4 +12,4 @@ while read -r name bytes; do
 	[ "$name" = "#" ] || printf '%b' "$bytes" >"$out/seeds/$name"
 done <fuzz/seeds.txt
 exec ../common/fuzz.sh "$out" "${1:-10}" 4096 -Isrc -I../common \
-	src/{arp,bng,checksum,function,gtpu,gtpu_header,ip4,l3fwd,lb,table}.c fuzz/handle.c
+	src/{announce,arp,bng,checksum,flow,function,gtpu,gtpu_header,ip4,keep,l3fwd,lb,numbers,script,store,table,track}.c fuzz/handle.c

@@ -38,7 +38,7 @@ func TestEveryCommandOfTheGuideWorks(t *testing.T) {
 	if last < 4 || !strings.HasPrefix(blocks[0].Script, "make kube\n") || blocks[last].Script != "make kube-down\n" {
 		t.Fatalf("the guide has %d blocks; does it still begin with make kube and end with make kube-down?", len(blocks))
 	}
-	t.Cleanup(func() { c.kubectl("delete", "namespace", "f1-split", "--ignore-not-found") }) // of a command that failed
+	t.Cleanup(func() { c.kubectl("delete", "namespace", "f1-split", "load-balancer", "--ignore-not-found") }) // of a command that failed
 	for _, b := range blocks[1:last] {
 		cmd := exec.Command("bash", "-euo", "pipefail", "-c", b.Script)
 		cmd.Dir = root
