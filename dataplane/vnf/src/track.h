@@ -30,8 +30,8 @@ struct tracked {
 struct track_counts {
 	_Atomic uint64_t live, created, resumed; /* sessions */
 	_Atomic uint64_t expired;
-	_Atomic uint64_t waiting;   /* sessions with packets that the store does not have */
-	_Atomic uint64_t packets;   /* of sessions */
+	_Atomic uint64_t waiting; /* changes that the store does not have: in the queue, or sent */
+	_Atomic uint64_t packets; /* of sessions */
 	_Atomic uint64_t untracked; /* packets without a session: the table is full */
 };
 

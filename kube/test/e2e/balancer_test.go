@@ -165,6 +165,9 @@ func (c *cluster) restarts(pod string) int {
 // A load balancer's workers are scaled up and down under traffic without a loss. Then one is
 // killed and one force-deleted, and their sessions continue at others.
 func TestALoadBalancerKeepsItsSessions(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a minute: run make test-kube")
+	}
 	c := newCluster(t)
 	c.balanced()
 	first := c.send()
