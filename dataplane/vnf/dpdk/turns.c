@@ -7,9 +7,10 @@
 
 #define TURN_HZ 1000u
 #define ANNOUNCE_NS 20000000u /* from one announcement to the next */
-#define RETURN_NS 1000000000u /* how long to wait for the one that is returned */
+#define RETURN_NS 2000000000u /* how long to wait for the one that is returned */
 #define QUIET_NS 20000000u    /* without a packet, after it was returned */
-#define STORE_NS 3000000000u  /* how long to wait for Redis at the end */
+#define EMPTY_ROUNDS 64u
+#define STORE_NS 3000000000u /* how long to wait for Redis at the end */
 
 static uint64_t now_ns(void)
 {
@@ -33,15 +34,28 @@ static void announce(struct worker *w, enum announcement what, uint64_t number)
 		rte_pktmbuf_free(m);
 }
 
-/* No packet comes any more: the balancer said so, or there is none that answers. */
-static bool is_drained(const struct turns *s, const struct keep *k, uint64_t now)
+/*
+ * No packet comes any more: the balancer said so, or there is none that answers. Time alone does
+ * not say so, since this thread may not have run meanwhile: its queue must be found empty.
+ */
+static bool is_drained(struct turns *s, const struct keep *k, uint64_t now)
 {
-	if (!k->returned)
-		return now - s->leaving_ns >= RETURN_NS;
-	return now - s->packet_ns >= QUIET_NS || now - s->leaving_ns >= 2 * RETURN_NS;
+	uint64_t since = k->returned ? s->packet_ns : s->leaving_ns;
+
+	if (now - s->leaving_ns >= 2 * RETURN_NS)
+		return true;
+	if (now - since < (k->returned ? QUIET_NS : RETURN_NS)) {
+		s->looks = false;
+		return false;
+	}
+	if (!s->looks) {
+		s->looks = true;
+		s->empty = 0;
+	}
+	return s->empty >= EMPTY_ROUNDS;
 }
 
-static bool has_left(const struct turns *s, const struct keep *k, uint64_t now)
+static bool has_left(struct turns *s, const struct keep *k, uint64_t now)
 {
 	return is_drained(s, k, now) && (store_has_all(&k->store, &k->track) ||
 					 now - s->leaving_ns >= 2 * RETURN_NS + STORE_NS);
@@ -73,6 +87,7 @@ void turns_round(struct turns *s, struct worker *w, struct program *p, unsigned 
 	uint64_t ticks = rte_rdtsc();
 
 	s->packets += packets;
+	s->empty = packets ? 0 : s->empty + 1;
 	if (ticks - s->ticks < rte_get_tsc_hz() / TURN_HZ)
 		return;
 	s->ticks = ticks;

@@ -12,6 +12,8 @@ struct turns {
 	uint64_t announce_ns; /* when the next announcement is due */
 	uint64_t packet_ns;   /* when there were packets last */
 	uint64_t leaving_ns;  /* since when it leaves; 0: it stays */
+	uint64_t empty;	      /* rounds without packets in a row */
+	bool looks;	      /* they count since it may be drained */
 };
 
 /* Before each round of the loop, with the packets of the last one. Ends the program when it has
