@@ -47,4 +47,4 @@ for workload in daemonset/dray-node deployment/dray-operator; do
 done
 "$cluster" kubectl -n dray-system wait --for=condition=Ready pods --all --timeout=180s
 cd kube
-DRAY_KUBE_CLUSTER=$cluster GOTOOLCHAIN=auto CGO_ENABLED=0 "$go" test -trimpath -count=1 -v -timeout 90m "$@" ./test/e2e
+DRAY_KUBE_CLUSTER=$cluster GOTOOLCHAIN=auto CGO_ENABLED=0 "$go" test -trimpath -count=1 -v -timeout 90m -parallel 4 "$@" ./test/e2e

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package e2e tests Drayage on a real cluster of two nodes. run.sh starts the
-// cluster and installs Drayage there.
+// cluster and installs Drayage there. Tests that only make pods run in parallel,
+// after all those that kill, change or count something on a node.
 package e2e
 
 import (

@@ -45,6 +45,7 @@ func (c *cluster) plugin() func(args ...string) (string, int) {
 
 // kubectl dray shows what the cluster has: the plan, the pods, the traffic, the verdict.
 func TestKubectlDray(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	dray := c.plugin()
 	c.traffic(true)

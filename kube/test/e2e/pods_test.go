@@ -21,6 +21,7 @@ import (
 // Two restricted pods pass packets over shared memory, with the node's users
 // and with users of their own; the chain's status shows the verdict.
 func TestTwoPodsPassPackets(t *testing.T) {
+	t.Parallel()
 	for _, hostUsers := range []bool{true, false} {
 		t.Run(fmt.Sprintf("hostUsers=%v", hostUsers), func(t *testing.T) {
 			c := newCluster(t)
@@ -74,6 +75,7 @@ func (c *cluster) confined() {
 
 // Only the user that the pod names can open its ports, also on the node itself.
 func TestAnotherUserIsRefused(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	c.apply(f1)
 	c.apply(pod{name: "du", function: "du", command: sleeps}.manifest())
@@ -93,6 +95,7 @@ func TestAnotherUserIsRefused(t *testing.T) {
 
 // The claim says what the pod has: the name, the addresses.
 func TestTheClaimShowsTheAddresses(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	c.apply(f1)
 	c.apply(pod{name: "du", function: "du", command: sleeps}.manifest())
@@ -114,6 +117,7 @@ func TestTheClaimShowsTheAddresses(t *testing.T) {
 
 // Nobody but the operator says which port a claim stands for.
 func TestNobodyForgesAClaim(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	forged := `
 apiVersion: resource.k8s.io/v1
@@ -140,6 +144,7 @@ spec: %s`
 
 // A chain that no node can carry has no templates; its pods wait, and say why.
 func TestAnInfeasibleChainIsNeverHalfUp(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	c.apply(strings.ReplaceAll(f1, "latency: 100ms", "latency: 1ns"))
 	c.apply(pod{name: "du", function: "du", command: sleeps}.manifest())
@@ -167,6 +172,7 @@ func TestAnInfeasibleChainIsNeverHalfUp(t *testing.T) {
 }
 
 func TestAnInvalidChainIsRefused(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	for change, want := range map[string]string{
 		"ends: [cu-up.f1u, ru.f1u]":                "an end names a function and one of its ports",
@@ -182,6 +188,7 @@ func TestAnInvalidChainIsRefused(t *testing.T) {
 
 // A dray-node that was taken over reaches nothing of another node.
 func TestDrayNodeStaysOnItsNode(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	c.apply(f1)
 	c.apply(pod{name: "du", function: "du", command: sleeps}.manifest())

@@ -57,6 +57,7 @@ func (c *cluster) verdictOf(node, kind string) string {
 // A link between two nodes has verdicts with figures. Losses on the way, which neither node sees
 // by itself, are judged.
 func TestVerdictsBetweenNodes(t *testing.T) {
+	t.Parallel() // no other test that runs then has a tunnel
 	c := newCluster(t)
 	dray := c.plugin()
 	c.trafficAcross(required("latency: 50ms, percentile: 90, packet_delay_variation: 50ms, packet_loss_ratio: 0.01"), true)

@@ -163,6 +163,7 @@ func (c *cluster) scale(n int) {
 
 // A pod of a StatefulSet that is replaced has the same port, whichever others are free.
 func TestAStatefulSetKeepsItsAddresses(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	c.awaitNetwork()
 	c.apply(workers)
