@@ -12,7 +12,7 @@ import (
 )
 
 // RefuseRoutes keeps an interface from taking routes, addresses and name servers from
-// whoever is at its other end (IPv6 router advertisements). It works where /proc/sys is
+// its other end (IPv6 router advertisements). It works where /proc/sys is
 // read-only, for that is a mount's property.
 func (n Netns) RefuseRoutes(name string) error {
 	if name == "" || strings.ContainsAny(name, "/.") {

@@ -54,7 +54,7 @@ type Result struct {
 	Start, End time.Time
 }
 
-// Summary is what is told of a capture that has ended.
+// Summary describes a capture that has ended.
 type Summary struct {
 	Packets   uint64    `json:"packets"`
 	Dropped   uint64    `json:"dropped"`

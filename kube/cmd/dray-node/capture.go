@@ -46,7 +46,7 @@ func runCapture(args []string) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin) // it ends when whoever wants the packets has gone
+		_, _ = io.Copy(io.Discard, os.Stdin) // the capture ends when its reader has gone
 		cancel()
 	}()
 	return captureTo(ctx, os.Stdout, layout.Broker(*state), flags.Arg(0), flags.Arg(1), flags.Arg(2), *snaplen, limits)
@@ -71,7 +71,7 @@ func captureTo(ctx context.Context, out io.Writer, dir, link, function, port str
 		Name: port, Description: fmt.Sprintf("port %s.%s of link %s", function, port, link), Snaplen: source.Snaplen(),
 	})
 	if err == nil {
-		err = w.Flush() // whoever reads it sees that the capture has begun
+		err = w.Flush() // the reader sees that the capture has begun
 	}
 	if err != nil {
 		return err

@@ -95,7 +95,7 @@ func (a *Agent) reportAll(ctx context.Context) {
 		silent := each.Err() != nil
 		cancel()
 		if silent {
-			return // the others would wait as long; they are told again
+			return // the others would wait as long; the next round asks them again
 		}
 	}
 }

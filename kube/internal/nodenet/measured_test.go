@@ -3,30 +3,20 @@
 package nodenet
 
 import (
-	"path/filepath"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/kube/internal/probe"
-	"github.com/drayage/dray/test/testenv"
 )
 
 // Two halves on one machine have one clock, so the bounds of its difference must contain 0, and no
 // delay is negative. What the applications send is counted, and they see no probe.
 func TestALinkIsMeasured(t *testing.T) {
-	testenv.Root(t)
-	t.Cleanup(func() { removeGroup(t) })
-	dir := filepath.Join(t.TempDir(), "net")
-	node, err := host.NewNetns()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer node.Close()
-	keeper, server := start(t, "keeper", dir, node), start(t, "server", dir, node)
-	c := Client{dir}
+	n := newNode(t)
+	c := n.Client
+	keeper, server := start(t, "keeper", n.dir, n.ns), start(t, "server", n.dir, n.ns)
 	pair(t, c)
 	a, b := sockets(t, c, "ns/c/a", 1)[0], sockets(t, c, "ns/c/b", 1)[0]
 	frame := append([]byte{2, 0, 0, 0, 0, 0x0b, 2, 0, 0, 0, 0, 0x0a, 0x88, 0xb5}, "payload"...)

@@ -23,7 +23,6 @@ import (
 
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/spec/chain"
-	"github.com/drayage/dray/test/testenv"
 )
 
 // The test runs itself again as a server and as a keeper, to be killed.
@@ -178,15 +177,8 @@ func removeGroup(t *testing.T) {
 }
 
 func TestHalves(t *testing.T) {
-	testenv.Root(t)
-	t.Cleanup(func() { removeGroup(t) })
-	dir := filepath.Join(t.TempDir(), "net")
-	node, err := host.NewNetns()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer node.Close()
-	c := Client{dir}
+	n := newNode(t)
+	c, dir, node := n.Client, n.dir, n.ns
 	if _, err := c.Info(t.Context()); !errors.Is(err, ErrAbsent) {
 		t.Errorf("without a server: %v", err)
 	}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"runtime"
 	"strings"
 	"unsafe"
 
@@ -104,14 +103,6 @@ func enterGroup(tree int, own string) (int, error) {
 	return group, nil
 }
 
-// insn is an instruction of eBPF (RFC 9669).
-type insn struct {
-	op       uint8
-	regs     uint8 // destination, source << 4
-	offset   int16
-	constant int32
-}
-
 // loadRefusal loads a program that refuses PACKET_RX_RING and PACKET_TX_RING.
 func loadRefusal() (int, error) {
 	const (
@@ -130,24 +121,7 @@ func loadRefusal() (int, error) {
 		{move, result, 0, 0}, // refuse
 		{exit, 0, 0, 0},
 	}
-	license := []byte("Apache-2.0\x00")
-	attr := struct {
-		kind, count         uint32
-		program, license    uint64
-		logLevel, logSize   uint32
-		log                 uint64
-		kernel, flags       uint32
-		name                [16]byte
-		interfaceIndex, end uint32
-	}{
-		kind: unix.BPF_PROG_TYPE_CGROUP_SOCKOPT, count: uint32(len(program)),
-		program: uint64(uintptr(unsafe.Pointer(&program[0]))), license: uint64(uintptr(unsafe.Pointer(&license[0]))),
-		name: [16]byte{'d', 'r', 'a', 'y', '_', 'n', 'o', '_', 'r', 'i', 'n', 'g', 's'}, end: unix.BPF_CGROUP_SETSOCKOPT,
-	}
-	fd, err := bpf(unix.BPF_PROG_LOAD, unsafe.Pointer(&attr), unsafe.Sizeof(attr))
-	runtime.KeepAlive(program)
-	runtime.KeepAlive(license)
-	return fd, err
+	return loadProgram(unix.BPF_PROG_TYPE_CGROUP_SOCKOPT, unix.BPF_CGROUP_SETSOCKOPT, "dray_no_rings", program)
 }
 
 // attach makes the program the only one of ours at the group: one attached with this
@@ -156,14 +130,6 @@ func attach(group, program int) error {
 	attr := struct{ group, program, kind, flags uint32 }{uint32(group), uint32(program), unix.BPF_CGROUP_SETSOCKOPT, unix.BPF_F_ALLOW_OVERRIDE}
 	_, err := bpf(unix.BPF_PROG_ATTACH, unsafe.Pointer(&attr), unsafe.Sizeof(attr))
 	return err
-}
-
-func bpf(command int, attr unsafe.Pointer, size uintptr) (int, error) {
-	r, _, errno := unix.Syscall(unix.SYS_BPF, uintptr(command), uintptr(attr), size)
-	if errno != 0 {
-		return -1, errno
-	}
-	return int(r), nil
 }
 
 // checkRefusal asks for a ring, and fails if there is one.

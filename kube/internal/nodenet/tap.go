@@ -24,7 +24,7 @@ type tap struct {
 	buffer                           []byte
 }
 
-// tapBuffer bounds how much kernel memory probes can wait in, whoever sends them.
+// tapBuffer bounds how much kernel memory waiting probes can use, even forged ones.
 const tapBuffer = 64 << 10
 
 // tapSockets is how many packet sockets a tap has.

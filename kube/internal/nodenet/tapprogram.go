@@ -3,7 +3,6 @@
 package nodenet
 
 import (
-	"runtime"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -158,24 +157,7 @@ func tapProgram(records int) []insn {
 
 // loadTap loads the program with a map.
 func loadTap(records int) (int, error) {
-	program := tapProgram(records)
-	license := []byte("Apache-2.0\x00")
-	attr := struct {
-		kind, count       uint32
-		program, license  uint64
-		logLevel, logSize uint32
-		log               uint64
-		kernel, flags     uint32
-		name              [16]byte
-	}{
-		kind: unix.BPF_PROG_TYPE_SOCKET_FILTER, count: uint32(len(program)),
-		program: uint64(uintptr(unsafe.Pointer(&program[0]))), license: uint64(uintptr(unsafe.Pointer(&license[0]))),
-		name: [16]byte{'d', 'r', 'a', 'y', '_', 't', 'a', 'p'},
-	}
-	fd, err := bpf(unix.BPF_PROG_LOAD, unsafe.Pointer(&attr), unsafe.Sizeof(attr))
-	runtime.KeepAlive(program)
-	runtime.KeepAlive(license)
-	return fd, err
+	return loadProgram(unix.BPF_PROG_TYPE_SOCKET_FILTER, 0, "dray_tap", tapProgram(records))
 }
 
 // noProbes keeps probes from the socket of an application. The application may take the

@@ -60,7 +60,7 @@ func (s *Session) Received(b []byte, came Stamp) {
 	if err != nil || !came.plausible() || f.seq != came.Seq || f.epoch == s.epoch {
 		return
 	}
-	if f.epoch != s.peer { // the other half measures anew
+	if f.epoch != s.peer { // the other half has started to measure again
 		s.peer = f.epoch
 		s.forget()
 	}

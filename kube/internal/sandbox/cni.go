@@ -6,11 +6,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -21,7 +19,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/kube/internal/cni"
+	"github.com/drayage/dray/kube/internal/socket"
 )
 
 // CNI learns of pods by the plugin dray-cni. What it knows is on disk: nobody tells a new
@@ -99,35 +99,15 @@ func (c *CNI) Run(ctx context.Context, h Handler) {
 	go h.PodsKnown()
 	go c.collectAlways(ctx)
 	for ctx.Err() == nil {
-		l, err := c.listen()
+		l, err := socket.Listen(cni.Socket(c.dir))
 		if err == nil {
 			err = server.Serve(l)
 		}
 		if ctx.Err() == nil {
 			c.log.Error("dray-cni cannot reach this program, so no pod with interfaces starts", "error", err)
-			time.Sleep(again)
+			_ = host.Sleep(ctx, again)
 		}
 	}
-}
-
-// listen replaces the socket of an earlier instance, which is ending.
-func (c *CNI) listen() (net.Listener, error) {
-	if err := os.MkdirAll(c.dir, 0o700); err != nil {
-		return nil, err
-	}
-	unfinished := fmt.Sprintf("%s.%d", cni.Socket(c.dir), os.Getpid())
-	if err := os.Remove(unfinished); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: unfinished, Net: "unix"})
-	if err != nil {
-		return nil, err
-	}
-	l.SetUnlinkOnClose(false)
-	if err := errors.Join(os.Chmod(unfinished, 0o600), os.Rename(unfinished, cni.Socket(c.dir))); err != nil {
-		return nil, errors.Join(err, l.Close())
-	}
-	return l, nil
 }
 
 // handler answers dray-cni.
