@@ -206,22 +206,26 @@ func (a *Agent) reconcile(ctx context.Context) {
 
 // apply makes the broker serve what the claims of this node want, and reports where this
 // node receives links from others.
-func (a *Agent) apply(ctx context.Context) (faults, error) {
-	var out applied
-	var all []claims.Claim
-	err := a.store.Use(ctx, func(now []claims.Claim) (err error) {
-		all = now
-		out, err = a.links.apply(ctx, now)
+func (a *Agent) apply(ctx context.Context) (found faults, err error) {
+	err = a.store.Use(ctx, func(all []claims.Claim) error {
+		found, err = a.applyTo(ctx, all)
 		return err
 	})
-	if err == nil {
-		a.live.tunnels.Store(&out.tunnels)
-		for i := range all {
-			a.logged("interfaces", a.admit(&all[i], out.faults[all[i].UID]))
-		}
-		a.reportSoon()
+	return found, err
+}
+
+// applyTo is apply for claims of which none can change meanwhile.
+func (a *Agent) applyTo(ctx context.Context, all []claims.Claim) (faults, error) {
+	out, err := a.links.apply(ctx, all)
+	if err != nil {
+		return out.faults, err
 	}
-	return out.faults, err
+	a.live.tunnels.Store(&out.tunnels)
+	for i := range all {
+		a.logged("interfaces", a.admit(&all[i], out.faults[all[i].UID]))
+	}
+	a.reportSoon()
+	return out.faults, nil
 }
 
 // follow reconciles after each change of a chain's status until ctx ends. Many changes at

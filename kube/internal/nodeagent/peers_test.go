@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -113,5 +114,28 @@ func TestALinkStaysWhileDrayNetIsAway(t *testing.T) {
 	received := f.agent.links.makeHalves(t.Context(), all, wishes, found)
 	if w := wishes["ran/f1/f1u"]; !w.unknown || w.half.Peer != nil || !received.unknown["ran/f1/f1u"] || len(received.at)+len(found) > 0 {
 		t.Errorf("%+v, %+v", w, received)
+	}
+}
+
+// Once the other pod of a link has left the node, the next report says where this node
+// receives the link. The other node waits for that.
+func TestAPodThatLeavesIsReportedAtOnce(t *testing.T) {
+	f := newFixture(t)
+	across := f1u()
+	across.Transport = vxlan.Name
+	crosses := func(_ *corev1.Pod, p *v1alpha1.PortParameters) { p.Across = &across }
+	stays, leaves := f.claim("cu-up", crosses), f.claim("du", crosses)
+	must(t, f.prepare(stays))
+	must(t, f.prepare(leaves))
+	f.follows(v1alpha1.EndStatus{Function: "cu-up", Port: "f1u", Node: "n1"}, v1alpha1.EndStatus{Function: "du", Port: "f1u", Node: "n2"})
+	<-f.agent.changed
+	must(t, f.agent.unprepare(t.Context(), leaves.UID))
+	select {
+	case <-f.agent.changed:
+	default:
+		t.Error("nothing is reported")
+	}
+	if !latest(f.agent.live.tunnels).unknown["ran/f1/f1u"] { // dray-net does not run here
+		t.Errorf("what is reported: %+v", latest(f.agent.live.tunnels))
 	}
 }

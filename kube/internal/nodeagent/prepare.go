@@ -189,7 +189,7 @@ func (a *Agent) unprepare(ctx context.Context, uid types.UID) error {
 		return err
 	}
 	return a.store.Remove(ctx, uid, func(stay []claims.Claim) error {
-		_, err := a.links.apply(ctx, stay) // faults of other claims are not in the way
+		_, err := a.applyTo(ctx, stay) // faults of other claims are not in the way
 		return err
 	})
 }
