@@ -14,14 +14,15 @@ import (
 	"github.com/drayage/dray/internal/result/record"
 )
 
-// Crossing is the traffic of one direction of a link between two nodes in an interval.
+// Crossing is the traffic of one direction of a link in an interval, as probes show it.
 type Crossing struct {
 	Link, From, To string
 	Interval       time.Duration
 	Probes, Lost   uint64 // Lost is of Probes
-	// Delays are those of probes, in ns: the least and the most that each may be, as the nodes have no
+	// Delays are those of probes, in ns: the least and the most that each may be, as two nodes have no
 	// common clock, and by how much it exceeds the least of the interval.
-	Delays [][3]int64
+	Delays   [][3]int64
+	OneClock bool // both ends have one clock, so the least and the most are equal
 	// Rounds are delays of this direction and the other together.
 	Rounds []int64
 	// Sent and Missing count the functions' packets, and Bytes what came of them.
@@ -29,7 +30,7 @@ type Crossing struct {
 }
 
 // Trials are the crossing as records: delays of probes, and losses of packets. Each interval is one
-// trial; verdict.JudgeTunnel judges them.
+// trial; verdict.JudgeProbed judges them.
 func (c *Crossing) Trials(number int) []record.Trial {
 	t := record.Trial{Schema: record.Schema, Link: c.Link, From: c.From, To: c.To, Round: number, Duration: c.Interval, Marks: []string{}}
 	probes, packets := t, t
@@ -61,6 +62,9 @@ func (c *Crossing) oneWay() *record.OneWay {
 	var halves []int64
 	for _, ns := range c.Rounds {
 		halves = append(halves, ns/2)
+	}
+	if c.OneClock {
+		return &record.OneWay{Latency: histogram(bounds[0])}
 	}
 	return &record.OneWay{
 		Latency: histogram(bounds[0]),

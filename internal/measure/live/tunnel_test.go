@@ -68,7 +68,7 @@ func TestTunnelsAreJudged(t *testing.T) {
 					trials = append(trials, c.Trials(i)...)
 				}
 			}
-			for _, v := range verdict.JudgeTunnel(planned, trials) {
+			for _, v := range verdict.JudgeProbed(planned, trials) {
 				want, judged := map[string]verdict.Word{"latency": tt.latency, "packet_loss_ratio": tt.loss}[v.Requirement]
 				if judged && v.Verdict != want {
 					t.Errorf("%s is %s, not %s: %s", v.Requirement, v.Verdict, want, v.Reason)
@@ -89,7 +89,7 @@ func TestRatesOfTunnels(t *testing.T) {
 				trials = append(trials, c.Trials(i)...)
 			}
 		}
-		for _, v := range verdict.JudgeTunnel(planned, trials) {
+		for _, v := range verdict.JudgeProbed(planned, trials) {
 			if v.Requirement == "min_bitrate" && v.Verdict != want {
 				t.Errorf("%d bytes: %+v", bytes, v)
 			}

@@ -4,6 +4,7 @@ package verdict
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/drayage/dray/internal/result/record"
@@ -15,7 +16,7 @@ import (
 func (r rule) basis(l Link, trials []record.Trial) string {
 	switch {
 	case l.probed && r.quantity == record.QProbe:
-		return "probes between the functions' packets, one way, on the clocks of two nodes"
+		return "probes between the functions' packets, one way" + clocksOf(trials)
 	case l.live:
 		return "the functions' own packets, one way"
 	case r.quantity == record.QPathMTU && l.Native:
@@ -31,6 +32,14 @@ func (r rule) basis(l Link, trials []record.Trial) string {
 		}
 	}
 	return "udp, one way"
+}
+
+// clocksOf says where stamps of two clocks were compared.
+func clocksOf(trials []record.Trial) string {
+	if slices.ContainsFunc(trials, func(t record.Trial) bool { return t.OneWay != nil && t.OneWay.Clocks != nil }) {
+		return ", on the clocks of two nodes"
+	}
+	return ""
 }
 
 // udpBasis describes datagrams; frames are counted with their FCS.

@@ -29,7 +29,7 @@ type Link struct {
 	Uplinks []string
 
 	live   bool // the trials are of the functions' own traffic
-	probed bool // likewise, but delays are those of probes between two nodes
+	probed bool // likewise, but delays are those of probes
 }
 
 // Direction is from one port to another, each "function.port" as in records.

@@ -12,10 +12,11 @@ import (
 	"github.com/drayage/dray/internal/spec/units"
 )
 
-// JudgeTunnel judges records of the traffic between two nodes: delays of probes between the
-// functions' packets, on two clocks, and losses of the functions' own packets. A delay
-// is met only if its upper bounds meet it, and missed only if its lower bounds miss it.
-func JudgeTunnel(l plan.Link, trials []record.Trial) []Verdict {
+// JudgeProbed judges records of a link that is measured by probes: their delays between the
+// functions' packets, on one clock or on two, and losses of the functions' own packets. On two
+// clocks, a delay is met only if its upper bounds meet it, and missed only if its lower bounds
+// miss it.
+func JudgeProbed(l plan.Link, trials []record.Trial) []Verdict {
 	own := liveLink(l)
 	own.probed = true
 	return Judge(own, trials)

@@ -161,6 +161,7 @@ func (a *Agent) judge(ctx context.Context) {
 		a.logged("telemetry", err)
 		return
 	}
+	links = addInterfaceLinks(all, links)
 	judged := a.live.crossings.judge(ctx, all, links, latest(a.live.tunnels), a.links.net.Measured, a.now())
 	a.live.latest.Store(&live.Sample{Time: a.now(), Links: links})
 	a.live.judged.Store(&judged)

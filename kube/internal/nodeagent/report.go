@@ -123,9 +123,6 @@ func (a *Agent) report(ctx context.Context, c *claims.Claim) {
 			now.tunnels[p.Request] = t
 		}
 		verdicts, nothing := latest(a.live.judged)[link].of(tunnel)
-		if verdicts == nil && bridged(&p.Link) {
-			nothing = "links of interfaces are not measured yet"
-		}
 		now.conditions[p.Request] = conditionsOf(p, verdicts, nothing)
 	}
 	if known && !worthWriting(before, now) || pointless {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/drayage/dray/internal/spec/chain"
 )
 
 // Client calls the server of a directory. Each call has a connection of its own.
@@ -67,8 +69,8 @@ func (c Client) Sockets(ctx context.Context, half, device string, queues int) ([
 
 // Measured returns what was measured of a half after the interval with that number of that epoch; 0: all
 // that is kept.
-func (c Client) Measured(ctx context.Context, half string, epoch, after uint64) (*Measured, error) {
-	r, _, err := c.call(ctx, request{Measured: &measuredRequest{half, epoch, after}})
+func (c Client) Measured(ctx context.Context, half string, mac chain.MAC, epoch, after uint64) (*Measured, error) {
+	r, _, err := c.call(ctx, request{Measured: &measuredRequest{half, mac, epoch, after}})
 	if err == nil && r.Measured == nil {
 		err = errors.New("dray-net: no answer in the answer")
 	}

@@ -3,13 +3,21 @@
 package nodenet
 
 import (
+	"net/netip"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/kube/internal/probe"
 )
+
+// macA and macB are those of the ports of the tests' links.
+const macA, macB = chain.MAC("02:00:00:00:00:0a"), chain.MAC("02:00:00:00:00:0b")
 
 // Two halves on one machine have one clock, so the bounds of its difference must contain 0, and no
 // delay is negative. What the applications send is counted, and they see no probe.
@@ -33,7 +41,7 @@ func TestALinkIsMeasured(t *testing.T) {
 			}
 		}
 		if sent%100 == 0 {
-			if m, err := c.Measured(t.Context(), "ns/c/a", 0, 0); err == nil {
+			if m, err := c.Measured(t.Context(), "ns/c/a", macA, 0, 0); err == nil {
 				got = m.Intervals
 			}
 		}
@@ -65,13 +73,128 @@ func TestALinkIsMeasured(t *testing.T) {
 	if packets < 1000 || packets > uint64(sent) {
 		t.Errorf("%d packets counted of %d", packets, sent)
 	}
-	if _, err := c.Measured(t.Context(), "ns/c/none", 0, 0); err == nil {
+	if _, err := c.Measured(t.Context(), "ns/c/none", macA, 0, 0); err == nil {
 		t.Error("a half that does not exist is measured")
 	}
 	apply(t, c, nil, true)
-	if _, err := c.Measured(t.Context(), "ns/c/a", 0, 0); err == nil {
+	if _, err := c.Measured(t.Context(), "ns/c/a", macA, 0, 0); err == nil {
 		t.Error("a half that was removed is measured")
 	}
+	kill(server)
+	kill(keeper)
+}
+
+// measures waits for intervals of a port with traffic of its own.
+func (n *node) measures(half string, from, to host.Netns) (got []probe.Interval) {
+	n.t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); len(got) < 2; {
+		if time.Now().After(deadline) {
+			n.t.Fatalf("%d intervals: %+v", len(got), got)
+		}
+		if !udp(n.t, from, to, "a packet of an application") {
+			n.t.Fatal("nothing passes")
+		}
+		if m, err := n.Measured(n.t.Context(), half, macA, 0, 0); err == nil {
+			got = m.Intervals
+		}
+	}
+	return got
+}
+
+// checkInterface checks what was measured between interfaces. No packet is lost, and the pods
+// see no packet dropped.
+func (n *node) checkInterface(all []probe.Interval, oneClock bool, pods ...host.Netns) {
+	t := n.t
+	t.Helper()
+	var packets uint64
+	for _, i := range all {
+		t.Logf("%d: %d+%d probes, clock %v, out %d sent %d missing", i.Number, i.Out.Probes, i.In.Probes, i.Clock, i.Out.Sent, i.Out.Missing)
+		if i.Out.Lost+i.In.Lost+i.Out.Missing+i.In.Missing > 0 || i.Out.Probes < 20 || i.In.Probes < 20 || i.Clock == nil || i.Clock[0] > 0 || i.Clock[1] < 0 {
+			t.Errorf("%+v", i)
+			continue
+		}
+		if known := i.Clock[0] == i.Clock[1]; known != oneClock {
+			t.Errorf("one clock: %v", known)
+		}
+		for _, d := range i.Out.Delays {
+			if d.Low() < 0 || oneClock && (d.Low() == 0 || d.Low() != d.High()) {
+				t.Errorf("a delay of %v", d)
+			}
+		}
+		packets += i.Out.Sent
+	}
+	if packets < 20 {
+		t.Errorf("%d packets", packets)
+	}
+	for _, pod := range pods {
+		if n := dropped(t, pod); n != "0" {
+			t.Errorf("the pod sees %s packets dropped", n)
+		}
+	}
+}
+
+// dropped is how many received packets a pod's interface has dropped.
+func dropped(t *testing.T, pod host.Netns) string {
+	t.Helper()
+	var text []byte
+	err := pod.Do(func() (err error) {
+		text, err = os.ReadFile("/proc/thread-self/net/dev")
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, line, _ := strings.Cut(string(text), "f1u:")
+	return strings.Fields(line)[3] // bytes, packets, errs, drop
+}
+
+func TestInterfacesAreMeasured(t *testing.T) {
+	n := newNode(t)
+	keeper, server := start(t, "keeper", n.dir, n.ns), start(t, "server", n.dir, n.ns)
+	a, b := n.pod("a"), n.pod("b")
+	alone := Half{Name: "ns/c/l", MTU: 1500, Tunnel: TunnelNone, Ports: []Port{interfaceOf(t, 0, a)}}
+	n.made(alone)
+	if _, err := n.Measured(t.Context(), alone.Name, macA, 0, 0); err == nil {
+		t.Error("a link without its other port is measured")
+	}
+	both := alone
+	both.Ports = []Port{alone.Ports[0], interfaceOf(t, 1, b)}
+	n.made(both)
+	n.checkInterface(n.measures(both.Name, a, b), true, a, b)
+	if m, err := n.Measured(t.Context(), both.Name, macB, 0, 0); err != nil || len(m.Intervals) == 0 {
+		t.Errorf("from the other port: %+v, %v", m, err)
+	}
+	unknown := both // for example while dray-node starts
+	unknown.Ports = []Port{interfaceOf(t, 0, host.Netns{}), both.Ports[1]}
+	n.made(unknown)
+	if m, err := n.Measured(t.Context(), both.Name, macA, 0, 0); err != nil || len(m.Intervals) < 2 {
+		t.Errorf("while it is not known where the pod is: %+v, %v", m, err)
+	}
+
+	n.end(a)
+	var err error
+	for deadline := time.Now().Add(5 * lookEvery); err == nil && time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		_, err = n.Measured(t.Context(), both.Name, macA, 0, 0)
+	}
+	if err == nil || !strings.Contains(err.Error(), errPodEnded.Error()) {
+		t.Errorf("the namespace of a pod that has ended is kept: %v", err)
+	}
+	kill(server)
+	kill(keeper)
+}
+
+// The ports of two halves measure through the tunnel between these.
+func TestInterfacesOfTwoNodesAreMeasured(t *testing.T) {
+	n := newNode(t)
+	keeper, server := start(t, "keeper", n.dir, n.ns), start(t, "server", n.dir, n.ns)
+	a, b := n.pod("a"), n.pod("b")
+	here := Half{Name: "ns/c/a", MTU: 1500, Ports: []Port{interfaceOf(t, 0, a)}}
+	there := Half{Name: "ns/c/b", MTU: 1500, Ports: []Port{interfaceOf(t, 1, b)}}
+	at := netip.MustParseAddr(nodeAddress)
+	made := applied(t, n.Client, []Half{here, there})
+	here.Peer, there.Peer = &Peer{MAC: macB, Addr: at, VNI: made[1].VNI}, &Peer{MAC: macA, Addr: at, VNI: made[0].VNI}
+	applied(t, n.Client, []Half{here, there})
+	n.checkInterface(n.measures(here.Name, a, b), false, a, b)
 	kill(server)
 	kill(keeper)
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/drayage/dray/internal/spec/chain"
 )
 
 // request is one call. Exactly one of its fields is set.
@@ -20,7 +22,7 @@ type request struct {
 	List    bool            `json:"list,omitempty"`
 	Apply   *applyRequest   `json:"apply,omitempty"`
 	Sockets *socketsRequest `json:"sockets,omitempty"`
-	// Measured asks for what was measured of a half.
+	// Measured asks for what was measured at a port.
 	Measured *measuredRequest `json:"measured,omitempty"`
 }
 
@@ -36,9 +38,10 @@ type socketsRequest struct {
 }
 
 type measuredRequest struct {
-	Half  string `json:"half"`
-	Epoch uint64 `json:"epoch"`
-	After uint64 `json:"after"` // number of an interval of that epoch
+	Half  string    `json:"half"`
+	MAC   chain.MAC `json:"mac"` // of the port
+	Epoch uint64    `json:"epoch"`
+	After uint64    `json:"after"` // number of an interval of that epoch
 }
 
 // response is the answer. Packet sockets come with it, one for each queue.

@@ -7,8 +7,7 @@
 // the link is an interface of a pod, the half also has a bridge, and each port
 // of this node is a veth pair between that and the pod.
 //
-// If the other end of a link is on another node, the server also measures the link, by
-// probes of its own.
+// The server also measures links between nodes and links of interfaces, by probes of its own.
 //
 // The server has the capabilities that this takes, and talks to nobody but
 // dray-node, the broker, and by probes its peers. No packet passes through it. A keeper, another
@@ -121,7 +120,7 @@ type Made struct {
 	Faults map[int]string `json:"faults,omitempty"`
 }
 
-// Measured is what was measured of a half.
+// Measured is what was measured at a port.
 type Measured struct {
 	// Epoch changes if the measurement begins again. Intervals are then numbered again.
 	Epoch     uint64           `json:"epoch"`

@@ -15,42 +15,72 @@ import (
 	"github.com/drayage/dray/kube/internal/probe"
 )
 
-// prober measures the links to other nodes.
+// prober measures links at their ports on this node.
 type prober struct {
 	log *slog.Logger
 
 	mu     sync.Mutex
-	probed map[string]*probed // by half
+	probed map[portOf]*probed
 }
 
-// probed is the measurement of one half.
+// portOf is a port of a half.
+type portOf struct {
+	half string
+	mac  [6]byte
+}
+
+// probed is the measurement at one port.
 type probed struct {
+	spot    spot
+	place   place
 	tap     *tap // nil: it failed
 	failure string
 	session *probe.Session
 }
 
-// linksPerTick is how many links are probed at the full rate. More of them share it.
-const linksPerTick = 32
+// place is an interface, which is another one if it is made again.
+type place struct {
+	netns uint64
+	index int
+}
+
+func placeOf(ns host.Netns, device string) (place, error) {
+	inode, err := ns.Inode()
+	if err != nil {
+		return place{}, err
+	}
+	state, err := ns.ReadLink(device)
+	return place{inode, state.Index}, err
+}
+
+// portsPerTick is how many ports are probed at the full rate. More of them share it.
+const portsPerTick = 32
+
+// lookEvery is how often the prober looks whether pods have ended.
+const lookEvery = 2 * time.Second
 
 // run sends and receives probes until ctx ends.
 func (p *prober) run(ctx context.Context) {
-	links := 0
-	for host.Sleep(ctx, probe.Every*time.Duration(max(1, (links+linksPerTick-1)/linksPerTick))) == nil {
-		links = p.step()
+	ports, looked := 0, time.Now()
+	for host.Sleep(ctx, probe.Every*time.Duration(max(1, (ports+portsPerTick-1)/portsPerTick))) == nil {
+		ports = p.step()
+		if time.Since(looked) > lookEvery {
+			p.leavePods()
+			looked = time.Now()
+		}
 	}
 }
 
-// step takes and sends the probes of all links, and returns how many there are.
+// step takes and sends the probes of all ports, and returns how many there are.
 func (p *prober) step() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for name, one := range p.probed {
+	for port, one := range p.probed {
 		if one.tap == nil {
 			continue
 		}
 		if err := one.tap.step(one.session); err != nil {
-			p.log.Error("a link is no longer measured", "half", name, "error", err)
+			p.log.Error("a port is no longer measured", "half", port.half, "error", err)
 			one.fail(err)
 		}
 	}
@@ -58,57 +88,88 @@ func (p *prober) step() int {
 }
 
 func (o *probed) fail(err error) {
-	o.tap.close()
+	o.close()
 	o.tap, o.failure = nil, err.Error()
 }
 
-// measure makes a half be measured, if it is one end of a tunnel whose other end is known. The ends
-// of interfaces are not: their bridge would pass probes on to pods.
-func (p *prober) measure(h *half, want Half) {
-	if h.vni == 0 || h.hub || want.Peer == nil || want.MTU < probe.MaxPayload {
-		p.stop(want.Name)
-		return
-	}
-	to, from := [6]byte(want.Peer.MAC.HardwareAddr()), [6]byte(want.MAC.HardwareAddr())
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	one := p.probed[want.Name]
-	if one != nil && one.tap != nil && one.session.Goes(to, from) {
-		return
-	}
-	if one != nil && one.tap != nil {
-		one.tap.close()
-	}
-	one = &probed{session: probe.NewSession(to, from, rand.Uint64()|1)}
-	p.probed[want.Name] = one
-	var err error
-	if one.tap, err = openTap(h.at(), Device); err != nil {
-		one.tap, one.failure = nil, err.Error()
-		p.log.Error("a link is not measured", "half", want.Name, "error", err)
+func (o *probed) close() {
+	if o.tap != nil {
+		o.tap.close()
 	}
 }
 
-// stop ends the measurement of a half.
-func (p *prober) stop(name string) {
+// measure makes a port be measured. It changes nothing at one that is.
+func (p *prober) measure(half string, at spot, ns host.Netns) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if one := p.probed[name]; one != nil && one.tap != nil {
-		one.tap.close()
+	port := portOf{half, at.From}
+	before := p.probed[port]
+	if before == nil {
+		before = &probed{}
 	}
-	delete(p.probed, name)
+	where, err := placeOf(ns, at.device)
+	if err == nil && before.tap != nil && before.spot == at && before.place == where {
+		return
+	}
+	before.close()
+	one := &probed{spot: at, place: where, session: probe.NewSession(at.Pair, rand.Uint64()|1)}
+	p.probed[port] = one
+	if err == nil {
+		one.tap, err = openTap(ns, at.device)
+	}
+	if err == nil {
+		return
+	}
+	one.fail(err)
+	if one.failure != before.failure {
+		p.log.Error("a port is not measured", "half", half, "error", err)
+	}
 }
 
-// since are the intervals of a half after the one with a number. A number of another epoch
+// keep ends the measurement of all ports of a half but these.
+func (p *prober) keep(half string, spots []spot) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	wanted := map[[6]byte]spot{}
+	for _, at := range spots {
+		wanted[at.From] = at
+	}
+	for port, one := range p.probed {
+		if at, ok := wanted[port.mac]; port.half == half && !(ok && at.Pair == one.spot.Pair) {
+			one.close()
+			delete(p.probed, port)
+		}
+	}
+}
+
+// leavePods lets go of the network namespaces of pods that have ended. A tap would keep
+// them as long as nobody else says so.
+func (p *prober) leavePods() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, one := range p.probed {
+		if one.tap == nil || one.spot.pod == "" {
+			continue
+		}
+		if now, err := (host.Netns{Path: one.spot.pod}).Inode(); err != nil || now != one.place.netns {
+			one.fail(errPodEnded)
+		}
+	}
+}
+
+var errPodEnded = errors.New("the pod has ended")
+
+// since are the intervals of a port after the one with a number. A number of another epoch
 // counts as none.
 func (p *prober) since(q *measuredRequest) (*Measured, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	one := p.probed[q.Half]
+	one := p.probed[portOf{q.Half, address(q.MAC)}]
 	switch {
 	case one == nil:
-		return nil, errors.New("the half is not measured")
+		return nil, errors.New("the other end of the link is not known yet")
 	case one.tap == nil:
-		return nil, fmt.Errorf("the half is not measured: %s", one.failure)
+		return nil, fmt.Errorf("the link is not measured: %s", one.failure)
 	}
 	m := &Measured{Epoch: one.session.Epoch()}
 	if q.Epoch != m.Epoch {

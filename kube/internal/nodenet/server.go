@@ -44,7 +44,7 @@ type server struct {
 // Serve makes what its clients ask for until ctx ends. Then halves stay, and the next
 // server takes them over from the keeper.
 func Serve(ctx context.Context, o Options) error {
-	s := &server{o: o, keeper: kept{o.Dir}, halves: map[string]*half{}, probes: prober{log: o.Log, probed: map[string]*probed{}}}
+	s := &server{o: o, keeper: kept{o.Dir}, halves: map[string]*half{}, probes: prober{log: o.Log, probed: map[portOf]*probed{}}}
 	var err error
 	if s.device, err = deviceOf(o.Addr); err != nil {
 		return err
@@ -162,7 +162,7 @@ func (s *server) apply(ctx context.Context, q *applyRequest) ([]Made, error) {
 			m.Error = err.Error()
 		} else {
 			m.VNI, m.Faults = h.vni, s.setPorts(h, want)
-			s.probes.measure(h, want)
+			s.measure(h, want)
 		}
 		made = append(made, m)
 	}
@@ -244,7 +244,7 @@ func (s *server) make(ctx context.Context, want Half) (*half, error) {
 // without the tunnel and the bridge in it.
 func (s *server) remove(ctx context.Context, name string) error {
 	h := s.halves[name]
-	s.probes.stop(name)
+	s.probes.keep(name, nil)
 	if err := errors.Join(h.closeTunnel(), h.removePorts(), h.at().RemoveLink(hub)); err != nil {
 		return err
 	}

@@ -16,9 +16,11 @@ import (
 	"github.com/drayage/dray/kube/internal/probe"
 )
 
-// tap counts the packets at the end of a tunnel, and stamps probes there. It is a packet
-// socket with a program in the kernel, which lets only the probes of the other half
+// tap counts the packets at a port, and stamps probes there. It is a packet
+// socket with a program in the kernel, which lets only the probes of the other port
 // through. Probes leave by another socket, because a socket does not see its own packets.
+// What a tap has seen, the kernel does not count as dropped by the interface, although no
+// protocol takes probes.
 type tap struct {
 	socket, sender, records, program int
 	buffer                           []byte

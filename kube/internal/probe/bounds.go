@@ -11,7 +11,7 @@ import "math"
 // The skew of an own probe is its delay plus what the other clock is ahead; the skew of the other's
 // is its delay minus that. No delay is negative. So the sum of any two opposite skews, and of
 // what the clocks may have drifted apart between them, is at least each of the two delays.
-func bounds(out, in *way, from, until uint64, i *Interval) (clock *[2]int64, sane bool) {
+func bounds(out, in *way, from, until uint64, oneClock bool, i *Interval) (clock *[2]int64, sane bool) {
 	earlier := from - min(from, intervalNS)
 	forth, back := out.between(earlier, until+intervalNS), in.between(earlier, until+intervalNS)
 	if len(forth) == 0 || len(back) == 0 {
@@ -22,6 +22,10 @@ func bounds(out, in *way, from, until uint64, i *Interval) (clock *[2]int64, san
 	if own == nil || other == nil {
 		return nil, false
 	}
+	if oneClock {
+		own.exact()
+		other.exact()
+	}
 	for n, d := range own.of {
 		i.Out.Delays = append(i.Out.Delays, Delay{d.Low(), d.High(), own.skews[n] - own.least})
 	}
@@ -29,6 +33,9 @@ func bounds(out, in *way, from, until uint64, i *Interval) (clock *[2]int64, san
 		i.In.Delays = append(i.In.Delays, Delay{d.Low(), d.High(), other.skews[n] - other.least})
 	}
 	i.Rounds = rounds(forth, back, from, until)
+	if oneClock {
+		return &[2]int64{}, true
+	}
 	middle := passage{at: from/2 + until/2}
 	for _, p := range forth {
 		c[1] = min(c[1], p.skew()+drift(apart(p, &middle)))
@@ -63,6 +70,14 @@ type bounded struct {
 	of    []Delay
 	skews []int64
 	least int64 // of skews
+}
+
+// exact makes each delay the difference of its stamps, which are of one clock.
+func (b *bounded) exact() {
+	for n, skew := range b.skews {
+		skew = max(0, skew) // less only if it was forged
+		b.of[n] = Delay{skew, skew}
+	}
 }
 
 // delays are the bounds of the delays of those passages that are in a span; nil if a delay would be

@@ -8,7 +8,8 @@
 //
 // The clocks of two nodes differ by an unknown amount. The least differences of both directions
 // bound it, because no delay is negative. So every delay is known between two bounds,
-// and no clock is trusted for more than its rate.
+// and no clock is trusted for more than its rate. Two ports of one node have one clock, so
+// their delays are known.
 //
 // Nothing in a probe is trusted: the other node and the pods of the link can send anything.
 // They can make this link's figures wrong, and nothing else.
@@ -61,7 +62,8 @@ type Interval struct {
 	// Rounds are delays of both directions together, each of an own probe and the one of the other node
 	// that is next to it, in ns. They need no common clock.
 	Rounds []int64 `json:"rounds,omitempty"`
-	// Clock are the bounds of how far the other node's clock is ahead, in ns; nil: unknown.
+	// Clock are the bounds of how far the other node's clock is ahead, in ns; nil: unknown. They are
+	// equal if both ports are on this node.
 	Clock *[2]int64 `json:"clock,omitempty"`
 }
 

@@ -6,8 +6,8 @@ import "slices"
 
 // Session measures one link from one half. It has no lock and reads no clock.
 type Session struct {
-	to, from [6]byte
-	epoch    uint64
+	pair  Pair
+	epoch uint64
 
 	peer uint64 // the other half's epoch; 0: not heard of yet
 	seq  uint32 // of the latest own probe
@@ -20,18 +20,21 @@ type Session struct {
 	closed []Interval
 }
 
-// NewSession measures between two ports with these MACs. The epoch is a random number, other than 0.
-func NewSession(to, from [6]byte, epoch uint64) *Session {
-	s := &Session{to: to, from: from, epoch: epoch}
+// Pair is the two ports of a link.
+type Pair struct {
+	To, From [6]byte // MACs of the other port and of the session's own
+	OneClock bool    // both are on this node
+}
+
+// NewSession measures between two ports. The epoch is a random number, other than 0.
+func NewSession(p Pair, epoch uint64) *Session {
+	s := &Session{pair: p, epoch: epoch}
 	s.forget()
 	return s
 }
 
 // Epoch is the number of the session.
 func (s *Session) Epoch() uint64 { return s.epoch }
-
-// Goes reports whether the session is between these MACs.
-func (s *Session) Goes(to, from [6]byte) bool { return s.to == to && s.from == from }
 
 // forget begins with nothing known of the other half. Intervals that are closed stay true.
 func (s *Session) forget() {
@@ -44,7 +47,7 @@ func (s *Session) Next() (packet []byte, seq uint32) {
 	f := frame{seq: s.seq, epoch: s.epoch, peer: s.peer}
 	f.sent = s.out.latest(sentStamps, func(p *passage) Stamp { return p.left })
 	f.received = s.in.latest(receivedStamps, func(p *passage) Stamp { return p.came })
-	return f.marshal(s.to, s.from), s.seq
+	return f.marshal(s.pair.To, s.pair.From), s.seq
 }
 
 // Sent says when the kernel sent an own probe.
@@ -113,7 +116,7 @@ func (s *Session) close() {
 	s.open++
 	i := Interval{Duration: 2e9}
 	var sane bool
-	if i.Clock, sane = bounds(&s.out, &s.in, from, until, &i); !sane || !s.out.count(from, until, &i.Out) || !s.in.count(from, until, &i.In) {
+	if i.Clock, sane = bounds(&s.out, &s.in, from, until, s.pair.OneClock, &i); !sane || !s.out.count(from, until, &i.Out) || !s.in.count(from, until, &i.In) {
 		s.forget() // a clock that jumps, or counters that are none
 		return
 	}

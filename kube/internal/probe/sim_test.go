@@ -49,7 +49,7 @@ type line struct {
 
 func newLine(a, b clock) *line {
 	random := rand.New(rand.NewPCG(1, 2))
-	session := func(epoch uint64) *Session { return NewSession([6]byte{1}, [6]byte{2}, epoch) }
+	session := func(epoch uint64) *Session { return NewSession(Pair{To: [6]byte{1}, From: [6]byte{2}}, epoch) }
 	return &line{
 		ends:  [2]*end{{Session: session(7), clock: a}, {Session: session(9), clock: b}},
 		delay: func(int, uint64) uint64 { return 100_000 + random.Uint64N(50_000) },
@@ -335,7 +335,7 @@ func TestAFloodIsForgotten(t *testing.T) {
 func TestARestartBeginsAgain(t *testing.T) {
 	l := newLine(clock{}, clock{})
 	l.run(10 * time.Second)
-	l.ends[1] = &end{Session: NewSession([6]byte{1}, [6]byte{2}, 11), clock: clock{ahead: 5e9}}
+	l.ends[1] = &end{Session: NewSession(Pair{To: [6]byte{1}, From: [6]byte{2}}, 11), clock: clock{ahead: 5e9}}
 	l.run(12 * time.Second)
 	for _, i := range l.all(t, 1, 3) {
 		if i.Out.Probes < 70 {
@@ -376,7 +376,7 @@ func TestAJumpIsNoDelay(t *testing.T) {
 }
 
 func TestParseRefusesShortFrames(t *testing.T) {
-	s := NewSession([6]byte{1}, [6]byte{2}, 5)
+	s := NewSession(Pair{To: [6]byte{1}, From: [6]byte{2}}, 5)
 	for range 30 {
 		s.Sent(Stamp{s.seq, 1, 1, 1})
 		s.Next()

@@ -9,10 +9,13 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/drayage/dray/kube/api/v1alpha1"
 )
 
 // f1Interfaces is chain f1 with network interfaces.
-var f1Interfaces = strings.ReplaceAll(f1, "face: native", "face: netdev")
+var f1Interfaces = strings.ReplaceAll(required("latency: 100ms, percentile: 90, packet_loss_ratio: 0.01"), "face: native", "face: netdev")
 
 const (
 	sendsUDP    = "exec draygen ping --port udp:10.38.0.1:0 --to 10.38.0.2:7000 --rate 1000pps --size 200 --check --peer-timeout 180s"
@@ -44,6 +47,7 @@ func TestInterfacesInPods(t *testing.T) {
 
 			c.in("exec", "cu-up", "--", "kill", "-USR1", "1")
 			c.arrives("du")
+			c.interfacesMeet()
 			if !testing.Short() {
 				c.daemonsOfInterfacesDie("n1")
 				c.same("du", "the daemons died", du)
@@ -55,6 +59,16 @@ func TestInterfacesInPods(t *testing.T) {
 			c.in("delete", "pods", "--all")
 			c.until("clean", c.left)
 		})
+	}
+}
+
+// interfacesMeet waits until the link's requirements are met, and its traffic is shown.
+func (c *cluster) interfacesMeet() {
+	c.t.Helper()
+	c.requirement("latency", metav1.ConditionTrue, v1alpha1.ReasonMet, "one-way latency at p90")
+	c.requirement("packet_loss_ratio", metav1.ConditionTrue, v1alpha1.ReasonMet, "measured: 0 (0 of ")
+	if out, code := c.plugin()("top", "f1", "--samples", "1"); code != 0 || !strings.Contains(out, "netdev active") || !strings.Contains(out, "pps") {
+		c.t.Errorf("top: exit code %d", code)
 	}
 }
 
@@ -92,6 +106,9 @@ func (c *cluster) moves(hostUsers bool) {
 		c.arrives("du")
 		c.restrictedInterface("du", "10.38.0.2/24")
 		c.same("cu-up", "the other pod moved to "+move.node, before)
+		if move.transport == "vxlan" {
+			c.interfacesMeet()
+		}
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/drayage/dray/internal/measure/live"
 	"github.com/drayage/dray/internal/plan"
 	"github.com/drayage/dray/internal/result/verdict"
+	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/units"
 	"github.com/drayage/dray/kube/api/v1alpha1"
 	"github.com/drayage/dray/kube/internal/claims"
@@ -50,12 +51,12 @@ func newMeasured(t *testing.T) *measured {
 	}
 }
 
-func (m *measured) ask(_ context.Context, half string, epoch, after uint64) (*nodenet.Measured, error) {
+func (m *measured) ask(_ context.Context, half string, mac chain.MAC, epoch, after uint64) (*nodenet.Measured, error) {
 	if m.err != nil {
 		return nil, m.err
 	}
-	if half != crossingLink {
-		m.t.Errorf("asked for %s", half)
+	if half != crossingLink || mac != "02:00:00:00:00:02" {
+		m.t.Errorf("asked for %s, %s", half, mac)
 	}
 	if epoch != m.epoch {
 		after = 0
@@ -200,13 +201,44 @@ func TestALinkThatIsOnOneNodeAgain(t *testing.T) {
 	}
 }
 
-// What a node says of a link of interfaces is what it said before.
-func TestInterfacesAreNotMeasured(t *testing.T) {
+// A link of interfaces has verdicts from probes, on one node, where one clock stamps them, and
+// between two. The broker does not know it.
+func TestALinkOfInterfacesHasVerdicts(t *testing.T) {
 	m := newMeasured(t)
 	m.claims[0].Ports[0].Link.Transport = "bridge"
-	link, j := m.pass(5, good)
-	if verdicts, _ := j.of(true); verdicts != nil || link.Verdicts != nil {
-		t.Errorf("%+v", verdicts)
+	m.claims[0].Ports[0].Link.Requires = m.claims[0].Ports[0].Across.Requires
+	_, j := m.pass(10, good)
+	if c := m.conditions(j)["latency"]; c.Status != string(metav1.ConditionTrue) || !strings.Contains(c.Message, "31us ± 30us") {
+		t.Errorf("between nodes: %+v", c)
+	}
+	m.received = tunnels{}
+	known := func(i *probe.Interval) {
+		i.Clock = &[2]int64{}
+		for _, d := range []*probe.Direction{&i.Out, &i.In} {
+			for n := range d.Delays {
+				d.Delays[n] = probe.Delay{40_000, 40_000, 0}
+			}
+		}
+	}
+	m.epoch, m.intervals = m.epoch+1, nil
+	_, j = m.pass(10, known)
+	if verdicts, _ := j.of(true); verdicts != nil {
+		t.Errorf("what was measured on one node is said of two: %+v", verdicts)
+	}
+	links := addInterfaceLinks(m.claims, nil)
+	j = m.crossings.judge(t.Context(), m.claims, links, m.received, m.ask, m.now)[crossingLink]
+	verdicts, _ := j.of(false)
+	if len(verdicts) != 2 || verdicts[0].Verdict != verdict.Met || strings.Contains(verdicts[0].Measured.Text, "±") || strings.Contains(verdicts[0].Basis, "two nodes") || !strings.Contains(verdicts[0].Measured.Text, "40") {
+		t.Errorf("on one node: %+v", verdicts)
+	}
+	l := links[0]
+	if len(links) != 1 || l.Status.State != broker.StateActive || len(l.Now) != 2 || l.Now[0].Received != 2000 || l.Total[1].Sent < 10000 {
+		t.Errorf("for metrics: %+v", links)
+	}
+	m.pass(int(silentFor/sampleEvery)+1, nil)
+	links = addInterfaceLinks(m.claims, nil)
+	if j := m.crossings.judge(t.Context(), m.claims, links, m.received, m.ask, m.now)[crossingLink]; j.why != errSilent.Error() || links[0].Status.State != broker.StateHalf {
+		t.Errorf("after silence: %+v, %+v", j, links)
 	}
 }
 

@@ -9,10 +9,12 @@ import (
 	"slices"
 	"time"
 
+	"github.com/drayage/dray/internal/link/broker"
 	"github.com/drayage/dray/internal/link/telemetry"
 	"github.com/drayage/dray/internal/measure/live"
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/result/verdict"
+	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/kube/internal/claims"
 	"github.com/drayage/dray/kube/internal/nodenet"
 	"github.com/drayage/dray/kube/internal/probe"
@@ -34,14 +36,16 @@ func (j judgement) of(tunnel bool) (verdicts []verdict.Verdict, why string) {
 	return j.verdicts, j.why
 }
 
-// measuring asks dray-net for what it measured of one half.
-type measuring func(ctx context.Context, half string, epoch, after uint64) (*nodenet.Measured, error)
+// measuring asks dray-net for what it measured at one port.
+type measuring func(ctx context.Context, half string, mac chain.MAC, epoch, after uint64) (*nodenet.Measured, error)
 
-// crossings are the measurements of this node's links to others, by the broker's name of the link.
+// crossings are the links that dray-net measures, by the broker's name of the link: those to other
+// nodes, and those of interfaces.
 type crossings map[string]*crossed
 
 // crossed are the latest intervals of a link.
 type crossed struct {
+	tunnel       bool // to another node
 	epoch, after uint64
 	at           time.Time // of the latest interval
 	begun        time.Time
@@ -61,12 +65,12 @@ const silentFor = 5 * sampleEvery
 
 var (
 	errNotYet = errors.New("dray-net has not measured the link yet")
-	errSilent = errors.New("nothing comes from the other node")
+	errSilent = errors.New("nothing comes from the other end")
 )
 
 // follow gets the new intervals of a link, and forgets old ones.
 func (c *crossed) follow(ctx context.Context, name string, p *claims.Port, ask measuring, now time.Time) error {
-	m, err := ask(ctx, name, c.epoch, c.after)
+	m, err := ask(ctx, name, p.Link.Ends[p.End()].MAC, c.epoch, c.after)
 	if err != nil {
 		return err
 	}
@@ -107,9 +111,9 @@ func (c *crossed) add(ways []live.Crossing) {
 
 // crossingOf is an interval in the words of the chain.
 func crossingOf(p *claims.Port, i probe.Interval) []live.Crossing {
-	own, other := p.Across.Ends[p.End()].String(), p.Across.Ends[1-p.End()].String()
+	own, other := p.Link.Ends[p.End()].String(), p.Link.Ends[1-p.End()].String()
 	way := func(from, to string, d probe.Direction) live.Crossing {
-		c := live.Crossing{Link: p.Link.Name, From: from, To: to, Interval: i.Duration, Probes: d.Probes, Lost: d.Lost, Sent: d.Sent, Missing: d.Missing, Bytes: d.Bytes}
+		c := live.Crossing{Link: p.Link.Name, From: from, To: to, Interval: i.Duration, Probes: d.Probes, Lost: d.Lost, Sent: d.Sent, Missing: d.Missing, Bytes: d.Bytes, OneClock: i.Clock != nil && i.Clock[0] == i.Clock[1]}
 		for _, delay := range d.Delays {
 			c.Delays = append(c.Delays, delay)
 		}
@@ -120,38 +124,37 @@ func crossingOf(p *claims.Port, i probe.Interval) []live.Crossing {
 	return both
 }
 
-// judge replaces what one node sees of a link to another by what both have measured.
+// judge judges all links. Of those that dray-net measures, it replaces what applications of this
+// node report.
 func (t crossings) judge(ctx context.Context, all []claims.Claim, links []live.Link, received tunnels, ask measuring, now time.Time) map[string]judgement {
 	judged := map[string]judgement{}
-	maps.DeleteFunc(t, func(name string, _ *crossed) bool {
-		_, still := received.at[name]
-		return !still && !received.unknown[name]
-	})
 	for i := range links {
 		l := &links[i]
 		name := l.Chain + "/" + l.Status.Name
 		p := planned(all, name)
 		_, tunnel := received.at[name]
-		tunnel = tunnel || received.unknown[name] && t[name] != nil // dray-net is away
-		if !tunnel || p == nil || p.Across == nil {
+		tunnel = tunnel || received.unknown[name] && t[name] != nil && t[name].tunnel // dray-net is away
+		if p == nil || !(tunnel && p.Across != nil) && !bridged(&p.Link) {
 			judged[name] = judgement{verdicts: l.Verdicts}
 			continue
 		}
-		if t[name] == nil {
-			t[name] = &crossed{begun: now}
+		if t[name] == nil || t[name].tunnel != tunnel {
+			t[name] = &crossed{begun: now, tunnel: tunnel}
 		}
 		judged[name] = t[name].judge(ctx, name, p, l, ask, now)
 	}
+	maps.DeleteFunc(t, func(name string, _ *crossed) bool {
+		_, still := received.at[name]
+		p := planned(all, name)
+		return !still && !received.unknown[name] && (p == nil || !bridged(&p.Link))
+	})
 	return judged
 }
 
 // judge is the verdict on one link.
 func (c *crossed) judge(ctx context.Context, name string, p *claims.Port, l *live.Link, ask measuring, now time.Time) judgement {
-	j := judgement{tunnel: true}
+	j := judgement{tunnel: c.tunnel}
 	l.Verdicts = nil
-	if bridged(&p.Link) {
-		return j
-	}
 	if err := c.follow(ctx, name, p, ask, now); err != nil {
 		j.why = err.Error()
 		return j
@@ -160,13 +163,33 @@ func (c *crossed) judge(ctx context.Context, name string, p *claims.Port, l *liv
 	for _, i := range c.intervals {
 		trials = append(trials, i.trials...)
 	}
-	j.verdicts = verdict.JudgeTunnel(*p.Across, trials)
+	link := p.Link
+	if c.tunnel {
+		link = *p.Across
+	}
+	j.verdicts = verdict.JudgeProbed(link, trials)
 	l.Verdicts = j.verdicts
 	c.show(l)
 	return j
 }
 
-// show completes the flows of a link, of which the function on this node reports one side.
+// addInterfaceLinks adds the links that the broker does not know, because all their ports are
+// interfaces.
+func addInterfaceLinks(all []claims.Claim, links []live.Link) []live.Link {
+	for i := range all {
+		for j := range all[i].Ports {
+			c, p := &all[i], &all[i].Ports[j]
+			chain := c.Namespace + "/" + p.Chain
+			if bridged(&p.Link) && !slices.ContainsFunc(links, func(l live.Link) bool { return l.Chain == chain && l.Status.Name == p.Link.Name }) {
+				links = append(links, live.Link{Chain: chain, Status: broker.LinkStatus{Name: p.Link.Name, Kind: broker.KindNetdev, State: broker.StateHalf}})
+			}
+		}
+	}
+	return links
+}
+
+// show completes the flows of a link, of which the function on this node reports one side, or
+// none if its port is an interface.
 func (c *crossed) show(l *live.Link) {
 	var last, window []telemetry.Flow
 	for _, i := range c.intervals {
@@ -174,6 +197,10 @@ func (c *crossed) show(l *live.Link) {
 		for _, f := range i.flows {
 			window = sum(window, f)
 		}
+	}
+	if len(l.Status.Ends) == 0 {
+		l.Status.State, l.Now, l.Window, l.Total = broker.StateActive, last, window, slices.Clone(c.total)
+		return
 	}
 	l.Now = slices.Clone(l.Now) // the watcher keeps it
 	complete(l.Now, last)
