@@ -25,6 +25,9 @@ type Crossing struct {
 	OneClock bool // both ends have one clock, so the least and the most are equal
 	// Rounds are delays of this direction and the other together.
 	Rounds []int64
+	// Full is how many of Probes were as large as MTU allows, and FullLost how many of Lost.
+	MTU            int
+	Full, FullLost uint64
 	// Sent and Missing count the functions' packets, and Bytes what came of them.
 	Sent, Missing, Bytes uint64
 }
@@ -48,7 +51,25 @@ func (c *Crossing) Trials(number int) []record.Trial {
 			d.OfferedBits, d.SentBits, d.ReceivedBits = bits, bits, bits
 		}
 	}
-	return []record.Trial{probes, packets}
+	all := []record.Trial{probes, packets}
+	if m := c.pathMTU(); m != nil {
+		size := t
+		size.Quantity, size.ID, size.PathMTU = record.QPathMTU, fmt.Sprintf("mtu-%d", number), m
+		all = append(all, size)
+	}
+	return all
+}
+
+// pathMTU says whether the largest probes passed; nil if that is unknown, for example because
+// smaller ones were lost as well.
+func (c *Crossing) pathMTU() *record.PathMTU {
+	switch {
+	case c.FullLost < c.Full:
+		return &record.PathMTU{Wanted: c.MTU, Passed: true, Largest: c.MTU}
+	case c.Full > 0 && c.Lost == c.FullLost && c.Probes > c.Full:
+		return &record.PathMTU{Wanted: c.MTU}
+	}
+	return nil
 }
 
 // oneWay has the bounds of every delay.

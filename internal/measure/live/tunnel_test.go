@@ -5,6 +5,7 @@ package live
 import (
 	"context"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -131,5 +132,36 @@ func TestAMovedLinkBeginsANewWindow(t *testing.T) {
 	}
 	if links[0].Status.Kind != broker.KindNetdev {
 		t.Errorf("kind %s", links[0].Status.Kind)
+	}
+}
+
+func TestTheMTUOfALink(t *testing.T) {
+	planned := requiring(50*time.Microsecond, 1e-3)
+	planned.Requires.MTU = 1500
+	for name, c := range map[string]struct {
+		change func(*Crossing)
+		want   verdict.Word
+	}{
+		"the largest pass":              {func(*Crossing) {}, verdict.Met},
+		"some of them pass":             {func(c *Crossing) { c.Lost, c.FullLost = 1, 1 }, verdict.Met},
+		"none of them passes":           {func(c *Crossing) { c.Lost, c.FullLost = 2, 2 }, verdict.Missed},
+		"smaller ones are lost as well": {func(c *Crossing) { c.Lost, c.FullLost = 10, 2 }, verdict.NotMeasurable},
+		"the link has a smaller one":    {func(c *Crossing) { c.MTU = 1400 }, verdict.NotMeasurable},
+		"none was sent":                 {func(c *Crossing) { c.Full = 0 }, verdict.NotMeasurable},
+	} {
+		var trials []record.Trial
+		for n, interval := range crossed(5, func(way *Crossing) {
+			way.MTU, way.Full = 1500, 2
+			c.change(way)
+		}) {
+			for _, way := range interval {
+				trials = append(trials, way.Trials(n)...)
+			}
+		}
+		verdicts := verdict.JudgeProbed(planned, trials)
+		i := slices.IndexFunc(verdicts, func(v verdict.Verdict) bool { return v.Requirement == "mtu" })
+		if i < 0 || verdicts[i].Verdict != c.want {
+			t.Errorf("%s: %+v", name, verdicts)
+		}
 	}
 }

@@ -17,6 +17,8 @@ func (r rule) basis(l Link, trials []record.Trial) string {
 	switch {
 	case l.probed && r.quantity == record.QProbe:
 		return "probes between the functions' packets, one way" + clocksOf(trials)
+	case l.probed && r.quantity == record.QPathMTU:
+		return "probes of the largest size, one way"
 	case l.live:
 		return "the functions' own packets, one way"
 	case r.quantity == record.QPathMTU && l.Native:

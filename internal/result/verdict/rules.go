@@ -46,6 +46,9 @@ func rules(l Link, all []record.Trial) []rule {
 			judge:    loss{l.Load, float64(*q.LossRatio)}.judge,
 		})
 	}
+	if l.probed {
+		rs = append(rs, mtuRules(q.MTU, "one probe of the largest size at least, in every interval")...)
+	}
 	if l.live {
 		return append(rs, carriedRules(l)...)
 	}
@@ -70,14 +73,16 @@ func rules(l Link, all []record.Trial) []rule {
 			quantity: record.QPacketRate, judge: packetRate(q.PacketRate, all),
 		})
 	}
-	if q.MTU > 0 {
-		rs = append(rs, rule{
-			requirement: "mtu", required: atLeast(float64(q.MTU), UnitBytes, fmt.Sprintf("%d B", q.MTU)),
-			method:   "a packet of that size with fragmentation forbidden, in every round",
-			quantity: record.QPathMTU, judge: pathMTU(q.MTU),
-		})
+	return append(rs, mtuRules(q.MTU, "a packet of that size with fragmentation forbidden, in every round")...)
+}
+
+// mtuRules judge the MTU of a link, if it has to have one.
+func mtuRules(mtu int, method string) []rule {
+	if mtu == 0 {
+		return nil
 	}
-	return rs
+	required := atLeast(float64(mtu), UnitBytes, fmt.Sprintf("%d B", mtu))
+	return []rule{{requirement: "mtu", required: required, method: method, quantity: record.QPathMTU, judge: pathMTU(mtu)}}
 }
 
 // delayQuantity is the source of delays: the link's load, or, without one, probes of an

@@ -18,7 +18,7 @@ import (
 // miss it.
 func JudgeProbed(l plan.Link, trials []record.Trial) []Verdict {
 	own := liveLink(l)
-	own.probed = true
+	own.probed, own.Requires.MTU = true, l.Requires.MTU
 	return Judge(own, trials)
 }
 

@@ -113,7 +113,7 @@ func (c *crossed) add(ways []live.Crossing) {
 func crossingOf(p *claims.Port, i probe.Interval) []live.Crossing {
 	own, other := p.Link.Ends[p.End()].String(), p.Link.Ends[1-p.End()].String()
 	way := func(from, to string, d probe.Direction) live.Crossing {
-		c := live.Crossing{Link: p.Link.Name, From: from, To: to, Interval: i.Duration, Probes: d.Probes, Lost: d.Lost, Sent: d.Sent, Missing: d.Missing, Bytes: d.Bytes, OneClock: i.Clock != nil && i.Clock[0] == i.Clock[1]}
+		c := live.Crossing{Link: p.Link.Name, From: from, To: to, Interval: i.Duration, Probes: d.Probes, Lost: d.Lost, Sent: d.Sent, Missing: d.Missing, Bytes: d.Bytes, MTU: p.Link.MTU, Full: d.Full, FullLost: d.FullLost, OneClock: i.Clock != nil && i.Clock[0] == i.Clock[1]}
 		for _, delay := range d.Delays {
 			c.Delays = append(c.Delays, delay)
 		}

@@ -109,7 +109,7 @@ func (n *node) checkInterface(all []probe.Interval, oneClock bool, pods ...host.
 	var packets uint64
 	for _, i := range all {
 		t.Logf("%d: %d+%d probes, clock %v, out %d sent %d missing", i.Number, i.Out.Probes, i.In.Probes, i.Clock, i.Out.Sent, i.Out.Missing)
-		if i.Out.Lost+i.In.Lost+i.Out.Missing+i.In.Missing > 0 || i.Out.Probes < 20 || i.In.Probes < 20 || i.Clock == nil || i.Clock[0] > 0 || i.Clock[1] < 0 {
+		if i.Out.Lost+i.In.Lost+i.Out.Missing+i.In.Missing > 0 || i.Out.Probes < 20 || i.In.Probes < 20 || i.Out.Full == 0 || i.Clock == nil || i.Clock[0] > 0 || i.Clock[1] < 0 {
 			t.Errorf("%+v", i)
 			continue
 		}

@@ -32,11 +32,11 @@ func (h *half) spots(want Half) []spot {
 		return nil
 	}
 	if !h.hub {
-		return tunnelSpot(h, want, spot{Pair: probe.Pair{From: address(want.MAC)}, device: Device})
+		return tunnelSpot(h, want, spot{Pair: probe.Pair{From: address(want.MAC), MTU: want.MTU}, device: Device})
 	}
 	var all []spot
 	for _, p := range want.Ports {
-		at := spot{Pair: probe.Pair{From: address(p.MAC)}, device: PortDevice(p.End)}
+		at := spot{Pair: probe.Pair{From: address(p.MAC), MTU: want.MTU}, device: PortDevice(p.End)}
 		if i := p.Interface; i != nil {
 			at.device, at.pod, at.unknown = i.Name, i.Netns, i.Netns == ""
 		}

@@ -39,6 +39,15 @@ const (
 	MaxPayload = stampsAt - OffsetMagic + (sentStamps+receivedStamps)*stampBytes
 )
 
+// ethernet is the length of the header before the payload.
+const ethernet = 14
+
+// fullEvery is how many probes there are for one that is as large as the link's MTU allows.
+const fullEvery = 32
+
+// full reports whether a probe is as large as the MTU allows.
+func full(seq uint32) bool { return seq%fullEvery == 0 }
+
 // frame is a probe. An epoch is the time since a half measures: it begins when dray-net does.
 type frame struct {
 	seq         uint32

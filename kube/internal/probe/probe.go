@@ -73,6 +73,9 @@ type Direction struct {
 	Lost   uint64 `json:"lost"`   // of Probes
 	// Delays are those of the other probes; empty if the clocks are not known.
 	Delays []Delay `json:"delays,omitempty"`
+	// Full is how many of Probes were as large as the MTU allows, and FullLost how many of Lost.
+	Full     uint64 `json:"full"`
+	FullLost uint64 `json:"fullLost"`
 	// Sent and Missing count packets of applications, and Bytes what came of them.
 	Sent    uint64 `json:"sent"`
 	Missing uint64 `json:"missing"`

@@ -24,6 +24,7 @@ type Session struct {
 type Pair struct {
 	To, From [6]byte // MACs of the other port and of the session's own
 	OneClock bool    // both are on this node
+	MTU      int     // of both, bytes of layer 3; at least MaxPayload
 }
 
 // NewSession measures between two ports. The epoch is a random number, other than 0.
@@ -47,7 +48,11 @@ func (s *Session) Next() (packet []byte, seq uint32) {
 	f := frame{seq: s.seq, epoch: s.epoch, peer: s.peer}
 	f.sent = s.out.latest(sentStamps, func(p *passage) Stamp { return p.left })
 	f.received = s.in.latest(receivedStamps, func(p *passage) Stamp { return p.came })
-	return f.marshal(s.pair.To, s.pair.From), s.seq
+	packet = f.marshal(s.pair.To, s.pair.From)
+	if full(s.seq) {
+		packet = append(packet, make([]byte, max(0, ethernet+s.pair.MTU-len(packet)))...)
+	}
+	return packet, s.seq
 }
 
 // Sent says when the kernel sent an own probe.

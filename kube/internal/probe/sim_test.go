@@ -43,13 +43,16 @@ type line struct {
 	rate  uint64 // packets of applications between two probes, each way
 	late  uint64 // how much later packets arrive than probes
 	forge func(way int, probe []byte)
+	mtu   [2]int // of each direction; 0: any frame passes
 	air   [2][]flight
 	now   uint64
 }
 
 func newLine(a, b clock) *line {
 	random := rand.New(rand.NewPCG(1, 2))
-	session := func(epoch uint64) *Session { return NewSession(Pair{To: [6]byte{1}, From: [6]byte{2}}, epoch) }
+	session := func(epoch uint64) *Session {
+		return NewSession(Pair{To: [6]byte{1}, From: [6]byte{2}, MTU: 1500}, epoch)
+	}
 	return &line{
 		ends:  [2]*end{{Session: session(7), clock: a}, {Session: session(9), clock: b}},
 		delay: func(int, uint64) uint64 { return 100_000 + random.Uint64N(50_000) },
@@ -98,10 +101,34 @@ func (l *line) step(way int) {
 		l.forge(way, probe)
 	}
 	from.Sent(Stamp{seq, from.clock.at(at), from.sent, 100 * from.sent})
-	if !l.lost(way, true) {
+	if !l.lost(way, true) && (l.mtu[way] == 0 || len(probe) <= ethernet+l.mtu[way]) {
 		l.air[way] = append(l.air[way], flight{at: at + l.delay(way, at), probe: probe, seq: seq})
 	}
 	from.Tick(from.clock.at(at))
+}
+
+// A direction that is too narrow for the MTU loses the largest probes, and both ends say so.
+func TestTheLargestProbesAreCounted(t *testing.T) {
+	for _, mtu := range []int{1500, 1499} {
+		l := newLine(clock{}, clock{})
+		l.mtu[0] = mtu
+		l.run(20 * time.Second)
+		for end := range 2 {
+			for _, i := range l.all(t, end, 6) {
+				narrow, wide := i.Out, i.In
+				if end == 1 {
+					narrow, wide = wide, narrow
+				}
+				lost := uint64(0)
+				if mtu < 1500 {
+					lost = narrow.Full
+				}
+				if narrow.Full < 2 || narrow.FullLost != lost || narrow.Lost != lost || wide.Full < 2 || wide.Lost > 0 {
+					t.Errorf("MTU %d, end %d: %+v, %+v", mtu, end, narrow, wide)
+				}
+			}
+		}
+	}
 }
 
 // all are the intervals that an end has closed, but for the first, in which it begins.

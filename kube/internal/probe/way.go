@@ -117,35 +117,45 @@ func (w *way) reported(got []Stamp, at uint64) {
 
 // fates counts the own probes of an interval whose fate is known.
 func (w *way) fates(from, until uint64, d *Direction) {
-	for _, p := range w.passages {
-		switch {
-		case p.at < from || p.at >= until:
-		case p.whole():
-			d.Probes++
-		case p.gone:
-			d.Probes, d.Lost = d.Probes+1, d.Lost+1
+	for seq, p := range w.passages {
+		if p.at < from || p.at >= until || !p.whole() && !p.gone {
+			continue
 		}
+		d.add(1, 0, full(seq))
+		if !p.whole() {
+			d.add(0, 1, full(seq))
+		}
+	}
+}
+
+// add counts probes.
+func (d *Direction) add(sent, lost uint64, full bool) {
+	d.Probes, d.Lost = d.Probes+sent, d.Lost+lost
+	if full {
+		d.Full, d.FullLost = d.Full+sent, d.FullLost+lost
 	}
 }
 
 // gaps counts the other half's probes of an interval. It numbers them, so what lacks was lost.
 func (w *way) gaps(from, until uint64, d *Direction) {
-	highest, seen := uint32(0), uint64(0)
+	highest := uint32(0)
 	for seq, p := range w.passages {
 		if p.at < from || p.at >= until {
 			continue
 		}
 		highest = max(highest, seq)
 		if p.came.Seq > 0 {
-			seen++
+			d.add(1, 0, full(seq))
 		}
 	}
-	d.Probes = seen
 	if highest == 0 {
 		return
 	}
-	if sent := uint64(highest - w.highest); w.highest > 0 && highest > w.highest && sent > seen && sent < maxGap {
-		d.Probes, d.Lost = sent, sent-seen
+	if sent := uint64(highest - w.highest); w.highest > 0 && highest > w.highest && sent > d.Probes && sent < maxGap {
+		d.Probes, d.Lost = sent, sent-d.Probes
+		if fulls := uint64(highest/fullEvery - w.highest/fullEvery); fulls > d.Full {
+			d.Full, d.FullLost = fulls, fulls-d.Full
+		}
 	}
 	w.highest = highest // also if it is lower: the last was forged
 }
