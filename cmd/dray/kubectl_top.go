@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/drayage/dray/internal/cluster"
+	"github.com/drayage/dray/internal/link/broker"
 	"github.com/drayage/dray/internal/measure/live"
 )
 
@@ -86,7 +87,7 @@ func (a *app) clusterLinks(ctx context.Context, k *cluster.Kubectl, all []cluste
 	for _, s := range samples {
 		for _, l := range s.Links {
 			if wanted[l.Chain] {
-				links = append(links, l)
+				links = withLink(links, l)
 			}
 		}
 	}
@@ -97,6 +98,19 @@ func (a *app) clusterLinks(ctx context.Context, k *cluster.Kubectl, all []cluste
 		a.warn(failed)
 	}
 	return links, nil
+}
+
+// withLink adds a link. Of one between two nodes, of which both tell, it keeps what the node says
+// that sees it work.
+func withLink(links []live.Link, l live.Link) []live.Link {
+	i := slices.IndexFunc(links, func(o live.Link) bool { return o.Chain == l.Chain && o.Status.Name == l.Status.Name })
+	if i < 0 {
+		return append(links, l)
+	}
+	if better := func(l live.Link) bool { return l.Status.State == broker.StateActive && !l.Status.Late }; better(l) && !better(links[i]) {
+		links[i] = l
+	}
+	return links
 }
 
 // askNodes asks several nodes at once. Samples and errors are in the order of the names.

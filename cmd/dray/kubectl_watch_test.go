@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/drayage/dray/internal/link/broker"
 	"github.com/drayage/dray/internal/measure/live"
 )
 
@@ -145,5 +146,23 @@ func TestVerifyStopsWaiting(t *testing.T) {
 	holds(t, "standard error", errs, "Undecided after 0s: link f1u: no pod has du.f1u")
 	if holds(t, "verify", out, "waiting"); code != exitNotMeasurable {
 		t.Errorf("exit code %d", code)
+	}
+}
+
+// Both nodes of a link tell of it, and it is shown once.
+func TestALinkOfTwoNodesIsShownOnce(t *testing.T) {
+	told := func(state string, late bool) live.Link {
+		return live.Link{Chain: "ran/f1", Status: broker.LinkStatus{Name: "f1u", State: state, Late: late}}
+	}
+	works, waits, old := told(broker.StateActive, false), told(broker.StateHalf, false), told(broker.StateActive, true)
+	for _, pair := range [][2]live.Link{{works, waits}, {waits, works}, {works, old}, {old, works}} {
+		if got := withLink(withLink(nil, pair[0]), pair[1]); len(got) != 1 || got[0].Status.State != works.Status.State || got[0].Status.Late {
+			t.Errorf("%+v", got)
+		}
+	}
+	other := works
+	other.Status.Name = "f1c"
+	if got := withLink([]live.Link{works}, other); len(got) != 2 {
+		t.Errorf("%+v", got)
 	}
 }

@@ -134,6 +134,22 @@ func TestRefuseRoutes(t *testing.T) {
 	}
 }
 
+// An interface whose MTU is too small for IPv6 has none that could be kept from it.
+func TestSmallInterfacesHaveNoIPv6(t *testing.T) {
+	testenv.Root(t)
+	ns := testNetns(t)
+	must(t, CreateVeth(Iface{Netns: ns, Name: "f1u", MTU: leastIPv6MTU - 1}, Iface{Netns: ns, Name: "other", MTU: leastIPv6MTU}))
+	for _, name := range []string{"f1u", "other"} {
+		must(t, ns.NoOwnIPv6(name))
+		must(t, ns.SetUp(name))
+	}
+	for _, name := range []string{"f1u", "other"} {
+		if s, err := ns.ReadLink(name); err != nil || len(s.Addrs) > 0 {
+			t.Errorf("%s has %v: %v", name, s.Addrs, err)
+		}
+	}
+}
+
 func TestRemoveLink(t *testing.T) {
 	testenv.Root(t)
 	ns := testNetns(t)

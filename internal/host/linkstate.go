@@ -125,11 +125,17 @@ const (
 	KindAltName step.Kind = "altname" // an alternative name of such an interface
 )
 
+// leastIPv6MTU is what IPv6 needs (RFC 8200, section 5), in bytes.
+const leastIPv6MTU = 1280
+
 // NoOwnIPv6 keeps the kernel from giving an interface an IPv6 address, and so from sending
 // anything by itself once it is up. It works where sysctls are read-only.
 func (n Netns) NoOwnIPv6(name string) error {
 	const none = 1 // IN6_ADDR_GEN_MODE_NONE of linux/if_link.h
 	return n.withLink(name, func(nl *netlink.Handle, l netlink.Link) error {
+		if l.Attrs().MTU < leastIPv6MTU {
+			return nil // the kernel has no IPv6 there
+		}
 		if err := nl.LinkSetIP6AddrGenMode(l, none); err != nil {
 			return fmt.Errorf("no IPv6 address on %s in %s: %w", name, n, err)
 		}

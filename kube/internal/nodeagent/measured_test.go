@@ -11,6 +11,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/drayage/dray/internal/link/broker"
 	"github.com/drayage/dray/internal/link/telemetry"
@@ -273,5 +274,11 @@ func TestAClaimKeepsItsTunnelWithoutDrayNet(t *testing.T) {
 	f.agent.report(ctx, &all[0])
 	if after, latency := shown(); after != tunnel || latency.Status != metav1.ConditionUnknown || !strings.Contains(latency.Message, "dray-net is away") {
 		t.Errorf("%s, %+v", after, latency)
+	}
+	f.agent.told.claims = map[types.UID]report{} // another dray-node
+	f.agent.live.judged.Store(&map[string]judgement{crossingLink: met})
+	f.agent.report(ctx, &all[0])
+	if after, latency := shown(); after != tunnel || latency.Status != metav1.ConditionTrue {
+		t.Errorf("of a later dray-node: %s, %+v", after, latency)
 	}
 }

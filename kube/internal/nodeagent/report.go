@@ -13,6 +13,7 @@ import (
 	"time"
 
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -36,6 +37,7 @@ type report struct {
 	at         time.Time
 	conditions map[string][]condition     // by request
 	tunnels    map[string]v1alpha1.Tunnel // likewise
+	kept       map[string]bool            // requests whose tunnel stays as the claim has it
 }
 
 // lacksVerb reports whether a role lacks missingVerb. The API server calls that an invalid
@@ -82,8 +84,11 @@ func (a *Agent) reportAlways(ctx context.Context) {
 	}
 }
 
-// reportAll reports each claim.
+// reportAll reports each claim, once it is known where this node receives its links.
 func (a *Agent) reportAll(ctx context.Context) {
+	if a.live.tunnels.Load() == nil {
+		return
+	}
 	all, err := a.store.List(ctx)
 	if err != nil {
 		a.logged("status of claims", err)
@@ -104,7 +109,7 @@ func (a *Agent) reportAll(ctx context.Context) {
 // links to the claim's status. Without that the pod works all the same, so an
 // error is only logged.
 func (a *Agent) report(ctx context.Context, c *claims.Claim) {
-	now := report{at: a.now(), conditions: map[string][]condition{}, tunnels: map[string]v1alpha1.Tunnel{}}
+	now := report{at: a.now(), conditions: map[string][]condition{}, tunnels: map[string]v1alpha1.Tunnel{}, kept: map[string]bool{}}
 	a.told.Lock()
 	before, known := a.told.claims[c.UID]
 	pointless := now.at.Sub(a.told.refused) < refusedFor
@@ -114,15 +119,14 @@ func (a *Agent) report(ctx context.Context, c *claims.Claim) {
 		p := &c.Ports[i]
 		link := linkOf(c, p)
 		t, tunnel := received.at[link]
-		if received.unknown[link] { // the other node relies on what the claim says of the tunnel
-			if t, tunnel = before.tunnels[p.Request]; !tunnel {
-				return
-			}
-		}
 		if tunnel {
 			now.tunnels[p.Request] = t
 		}
-		verdicts, nothing := latest(a.live.judged)[link].of(tunnel)
+		judged := latest(a.live.judged)[link]
+		if received.unknown[link] { // the other node relies on what the claim says of the tunnel
+			now.kept[p.Request], tunnel = true, judged.tunnel
+		}
+		verdicts, nothing := judged.of(tunnel)
 		now.conditions[p.Request] = conditionsOf(p, verdicts, nothing)
 	}
 	if known && !worthWriting(before, now) || pointless {
@@ -247,19 +251,20 @@ func (a *Agent) writeStatus(ctx context.Context, c *claims.Claim, r report) erro
 		if now.UID != c.UID {
 			return nil // another claim has the name by now; Collect will see it
 		}
-		now.Status.Devices = slices.DeleteFunc(now.Status.Devices, func(d resourcev1.AllocatedDeviceStatus) bool { return d.Driver == v1alpha1.Driver })
+		var own []resourcev1.AllocatedDeviceStatus
 		for i := range c.Ports {
-			p := &c.Ports[i]
-			now.Status.Devices = append(now.Status.Devices, deviceStatus(p, r))
+			own = append(own, deviceStatus(&c.Ports[i], r, now.Status.Devices))
 		}
+		now.Status.Devices = slices.DeleteFunc(now.Status.Devices, func(d resourcev1.AllocatedDeviceStatus) bool { return d.Driver == v1alpha1.Driver })
+		now.Status.Devices = append(now.Status.Devices, own...)
 		_, err = api.UpdateStatus(ctx, now, metav1.UpdateOptions{FieldManager: fieldManager})
 		return err
 	})
 }
 
 // deviceStatus is the status of one port: its name, addresses, conditions, and where the
-// node receives its link.
-func deviceStatus(p *claims.Port, r report) resourcev1.AllocatedDeviceStatus {
+// node receives its link. That may stay as it was before.
+func deviceStatus(p *claims.Port, r report, before []resourcev1.AllocatedDeviceStatus) resourcev1.AllocatedDeviceStatus {
 	end := p.Link.Ends[p.End()]
 	d := resourcev1.AllocatedDeviceStatus{
 		Driver: v1alpha1.Driver, Pool: p.Pool, Device: p.Device,
@@ -278,6 +283,11 @@ func deviceStatus(p *claims.Port, r report) resourcev1.AllocatedDeviceStatus {
 			panic("a tunnel: " + err.Error()) // text and a number
 		}
 		d.Data = &runtime.RawExtension{Raw: text}
+	}
+	for _, b := range before {
+		if r.kept[p.Request] && b.Driver == d.Driver && b.Pool == d.Pool && b.Device == d.Device && equality.Semantic.DeepEqual(b.ShareID, d.ShareID) {
+			d.Data = b.Data
+		}
 	}
 	for _, c := range r.conditions[p.Request] {
 		d.Conditions = append(d.Conditions, metav1.Condition{
