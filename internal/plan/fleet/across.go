@@ -53,7 +53,7 @@ func planAcross(c *chain.Chain, n Node) Across {
 	}
 	p, err := plan.Make(&apart, n.Inventory)
 	for _, l := range c.Links {
-		switch planned, violated := p.Link(l.Name), violationsOf(p, "link "+l.Name); {
+		switch planned, violated := p.Link(l.Name), violationsOf(p, "link "+l.Name, c.Policy.OnInfeasible); {
 		case violated != "":
 			a.Why[l.Name] = violated
 		case planned != nil && planned.Tunnel():
@@ -67,11 +67,11 @@ func planAcross(c *chain.Chain, n Node) Across {
 	return a
 }
 
-// violationsOf are the violations of a subject, as text.
-func violationsOf(p *plan.Plan, subject string) string {
+// violationsOf are the violations of a subject that a policy does not accept, as text.
+func violationsOf(p *plan.Plan, subject string, policy chain.OnInfeasible) string {
 	var texts []string
 	for _, v := range p.Violations {
-		if v.Subject == subject {
+		if v.Subject == subject && (v.Hard || policy != chain.Warn) {
 			texts = append(texts, v.String())
 		}
 	}

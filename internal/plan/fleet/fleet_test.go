@@ -88,6 +88,23 @@ func TestInfeasibleEverywhere(t *testing.T) {
 	}
 }
 
+// A link that is expected to miss a requirement between nodes crosses them only if the chain says so.
+func TestWarnHoldsBetweenNodes(t *testing.T) {
+	n := node(t, "n1", "shm")
+	n.Network = &fleet.Network{MTU: 9000}
+	tunnel := n.Inventory.Transports[0]
+	tunnel.Name, tunnel.Caps.Tunnel = "vxlan", true
+	n.Inventory.Transports = append(n.Inventory.Transports, tunnel)
+	for policy, crosses := range map[chain.OnInfeasible]bool{chain.Refuse: false, chain.Warn: true} {
+		c := twoFunctions(t, `"latency":"100us"`)
+		c.Policy.OnInfeasible = policy
+		across := fleet.Plan(c, []fleet.Node{n})[0].Across
+		if l := across.Link("f1u"); (l != nil) != crosses || crosses != (across.Why["f1u"] == "") || !crosses && !strings.Contains(across.Why["f1u"], "latency ≤ 100us") {
+			t.Errorf("%s: %+v", policy, across)
+		}
+	}
+}
+
 func TestNoNode(t *testing.T) {
 	if got := fleet.Choose(nil).String(); got != fleet.NoNode {
 		t.Error(got)
