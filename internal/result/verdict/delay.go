@@ -68,6 +68,10 @@ func (s sample) plus(o sample) sample {
 	return sample{slices.Concat(s.trials, o.trials), slices.Concat(s.sure, o.sure), slices.Concat(s.careful, o.careful)}
 }
 
+func (s *sample) add(o sample) {
+	s.trials, s.sure, s.careful = append(s.trials, o.trials...), append(s.sure, o.sure...), append(s.careful, o.careful...)
+}
+
 func (s sample) pool() *stats.Dist { return stats.Pool(s.sure...) }
 
 // sort separates the trials under the declared load from trials that missed it, and
@@ -86,10 +90,10 @@ func (d delay) sort(trials []record.Trial) (accepted, lighter sample, rejected [
 		case !within5(sent, offered):
 			rejected = append(rejected, fmt.Sprintf("%s: the sender reached only %s of %s", t.ID, FormatBitrate(float64(sent)), FormatBitrate(float64(offered))))
 			if sent < offered {
-				lighter = lighter.plus(one)
+				lighter.add(one)
 			}
 		default:
-			accepted = accepted.plus(one)
+			accepted.add(one)
 		}
 	}
 	return accepted, lighter, rejected

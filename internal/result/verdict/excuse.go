@@ -21,7 +21,7 @@ func (d delay) excuse(level float64, f Finding, s sample) Finding {
 	var punctual sample
 	for i, t := range s.trials {
 		if !d.lateSender(t) {
-			punctual = punctual.plus(sample{s.trials[i : i+1], s.sure[i : i+1], s.careful[i : i+1]})
+			punctual.add(sample{s.trials[i : i+1], s.sure[i : i+1], s.careful[i : i+1]})
 		}
 	}
 	late := len(s.trials) - len(punctual.trials)

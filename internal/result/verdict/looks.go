@@ -3,6 +3,8 @@
 package verdict
 
 import (
+	"slices"
+
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/result/stats"
 )
@@ -59,13 +61,11 @@ func (r rule) atLooks(trials []record.Trial) Finding {
 
 // upTo returns the trials that count at a look.
 func upTo(look int, trials []record.Trial) []record.Trial {
-	var seen []record.Trial
-	for _, t := range trials {
-		if t.Look <= look {
-			seen = append(seen, t)
-		}
+	later := func(t record.Trial) bool { return t.Look > look }
+	if !slices.ContainsFunc(trials, later) {
+		return trials
 	}
-	return seen
+	return slices.DeleteFunc(slices.Clone(trials), later)
 }
 
 // Open is a requirement that more trials may decide.
