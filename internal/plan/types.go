@@ -62,6 +62,23 @@ type Link struct {
 	VNI   int      `json:"vni,omitempty"`
 }
 
+// Limits are what is required of a link. They can change without the link being made again.
+type Limits struct {
+	Traffic  chain.Traffic  `json:"traffic"`
+	Load     units.Bitrate  `json:"load"`
+	Evidence []Evidence     `json:"evidence"`
+	Requires chain.Requires `json:"requires"`
+}
+
+// Limits are those of the link.
+func (l Link) Limits() Limits { return Limits{l.Traffic, l.Load, l.Evidence, l.Requires} }
+
+// With is the link with other limits.
+func (l Link) With(m Limits) Link {
+	l.Traffic, l.Load, l.Evidence, l.Requires = m.Traffic, m.Load, m.Evidence, m.Requires
+	return l
+}
+
 // Way is the transport and, if it has a choice, how it forwards; empty if no transport
 // is feasible.
 func (l Link) Way() string {

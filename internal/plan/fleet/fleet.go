@@ -178,8 +178,16 @@ func Bare(l plan.Link) plan.Link {
 	return l
 }
 
-// Same reports whether two planned links are the same, whatever the reasons for them.
-func Same(a, b plan.Link) bool { return signature(a) == signature(b) }
+// Same reports whether two planned links are made in the same way, whatever the reasons for
+// that and whatever is required of them.
+func Same(a, b plan.Link) bool {
+	return signature(a.With(plan.Limits{})) == signature(b.With(plan.Limits{}))
+}
+
+// SameLimits reports whether the same is required of two planned links.
+func SameLimits(a, b plan.Link) bool {
+	return signature(plan.Link{}.With(a.Limits())) == signature(plan.Link{}.With(b.Limits()))
+}
 
 // signature is equal for the same links.
 func signature(links ...plan.Link) string {

@@ -115,12 +115,16 @@ func TestReasonsDoNotCount(t *testing.T) {
 	a := plan.Link{Name: "l", Transport: "shm", Reason: "fast", Evidence: []plan.Evidence{{Requirement: "latency", Required: "≤ 1ms", Expected: "1us"}}}
 	b := a
 	b.Reason, b.Evidence = "faster", []plan.Evidence{{Requirement: "latency", Required: "≤ 1ms", Expected: "2us"}}
-	if !fleet.Same(a, b) {
+	if !fleet.Same(a, b) || !fleet.SameLimits(a, b) {
 		t.Error("links differ by their reasons")
 	}
 	b.Evidence = []plan.Evidence{{Requirement: "latency", Required: "≤ 2ms"}}
+	if !fleet.Same(a, b) || fleet.SameLimits(a, b) {
+		t.Error("what is required of a link decides how it is made, or nothing")
+	}
+	b.Transport = "memif"
 	if fleet.Same(a, b) {
-		t.Error("links with other requirements are the same")
+		t.Error("links of two transports are the same")
 	}
 }
 

@@ -78,9 +78,21 @@ type LinkStatus struct {
 	Ends      []EndStatus `json:"ends,omitempty"`
 	// Idle says that the link is one of an instance that no pod has, so nothing waits for it.
 	Idle bool `json:"idle,omitempty"`
+	// Limits are what the chain requires of the link now. Nodes judge by them, also if a pod
+	// has its port from before.
+	Limits *Limits `json:"limits,omitempty"`
 	// Requirements has one condition for each requirement; its type is the name of the
 	// field in the chain file.
 	Requirements []metav1.Condition `json:"requirements,omitempty"`
+}
+
+// Limits are what is required of a link.
+type Limits struct {
+	// Generation is that of the chain in which they came. What nodes report by them has
+	// it as its observedGeneration.
+	Generation int64 `json:"generation"`
+	// Text is plan.Limits as JSON.
+	Text string `json:"text"`
 }
 
 // EndStatus is where one end of a link is.

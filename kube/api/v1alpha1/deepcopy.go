@@ -34,6 +34,10 @@ func (s ChainStatus) deepCopy() ChainStatus {
 	s.Links = append([]LinkStatus(nil), s.Links...)
 	for i := range s.Links {
 		l := &s.Links[i]
+		if l.Limits != nil {
+			limits := *l.Limits
+			l.Limits = &limits
+		}
 		l.Ends = append([]EndStatus(nil), l.Ends...)
 		l.Requirements = append([]metav1.Condition(nil), l.Requirements...)
 	}

@@ -41,6 +41,9 @@ type Port struct {
 	Pool    string     `json:"pool"`
 	Device  string     `json:"device"`
 	ShareID *types.UID `json:"shareID,omitempty"`
+	// LimitsOf is the generation of the chain in which the link's limits came; 0: they are
+	// those of the claim. It is not kept.
+	LimitsOf int64 `json:"-"`
 }
 
 // Interfaces reports whether a port of the claim is an interface of its pod.

@@ -14,6 +14,9 @@ func status() apiextensionsv1.JSONSchemaProps {
 	end.Properties["tunnel"] = tunnel
 	link := object("", texted("name", "transport"), "name")
 	link.Properties["ends"] = list(end)
+	limits := object("", texted("text"), "generation", "text")
+	limits.Properties["generation"] = apiextensionsv1.JSONSchemaProps{Type: "integer", Format: "int64"}
+	link.Properties["limits"] = limits
 	link.Properties["requirements"] = conditions
 	link.Properties["idle"] = apiextensionsv1.JSONSchemaProps{Type: "boolean"}
 	all := object("What the operator knows of the chain.", map[string]apiextensionsv1.JSONSchemaProps{

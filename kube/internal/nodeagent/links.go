@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"maps"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"time"
 
@@ -23,6 +22,7 @@ import (
 	"github.com/drayage/dray/internal/link/transport"
 	"github.com/drayage/dray/internal/link/vxlan"
 	"github.com/drayage/dray/internal/plan"
+	"github.com/drayage/dray/internal/plan/fleet"
 	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/kube/api/v1alpha1"
 	"github.com/drayage/dray/kube/internal/claims"
@@ -108,7 +108,7 @@ func (l *links) wanted(all []claims.Claim) (map[string]*wish, faults) {
 			} else {
 				w.bothHere()
 			}
-			if !reflect.DeepEqual(first[name].Link, p.Link) {
+			if !fleet.Same(first[name].Link, p.Link) {
 				refused.add(c.UID, fmt.Errorf("link %s was planned anew after its other pod started: delete that pod, too", p.Link.Name))
 				continue
 			}

@@ -94,7 +94,7 @@ func withoutBuckets(flows []telemetry.Flow) []telemetry.Flow {
 
 // sample asks the broker for what the applications report.
 func (a *Agent) sample(ctx context.Context) ([]live.Chain, error) {
-	all, err := a.store.List(ctx)
+	all, err := a.limited(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -110,6 +110,13 @@ func (a *Agent) sample(ctx context.Context) ([]live.Chain, error) {
 	}
 	a.Metrics.BrokerAnswered(len(status))
 	return chainsOf(all, status, a.now()), nil
+}
+
+// limited are all claims, with what is required of their links now.
+func (a *Agent) limited(ctx context.Context) ([]claims.Claim, error) {
+	all, err := a.store.List(ctx)
+	a.links.peers.limit(all)
+	return all, err
 }
 
 // chainsOf groups the broker's links by chain, "namespace/name".
@@ -156,7 +163,7 @@ func (a *Agent) judge(ctx context.Context) {
 		a.logged("telemetry", err)
 		return
 	}
-	all, err := a.store.List(ctx)
+	all, err := a.limited(ctx)
 	if err != nil {
 		a.logged("telemetry", err)
 		return

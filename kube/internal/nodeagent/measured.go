@@ -22,15 +22,16 @@ import (
 
 // judgement is what the latest intervals say of a link.
 type judgement struct {
-	tunnel   bool // it crosses nodes
+	tunnel   bool  // it crosses nodes
+	limitsOf int64 // claims.Port.LimitsOf
 	verdicts []verdict.Verdict
 	why      string // there is no verdict
 }
 
-// of are the verdicts on a link that crosses nodes, or does not; without any, also why. A
-// judgement from before the link moved says nothing.
-func (j judgement) of(tunnel bool) (verdicts []verdict.Verdict, why string) {
-	if j.tunnel != tunnel || j.why == "" && j.verdicts == nil {
+// of are the verdicts on a link that crosses nodes, or does not, by limits of that generation;
+// without any, also why. A judgement from before the link moved, or its limits changed, says nothing.
+func (j judgement) of(tunnel bool, limitsOf int64) (verdicts []verdict.Verdict, why string) {
+	if j.tunnel != tunnel || j.limitsOf != limitsOf || j.why == "" && j.verdicts == nil {
 		return nil, "no traffic has been measured yet"
 	}
 	return j.verdicts, j.why
@@ -135,7 +136,7 @@ func (t crossings) judge(ctx context.Context, all []claims.Claim, links []live.L
 		_, tunnel := received.at[name]
 		tunnel = tunnel || received.unknown[name] && t[name] != nil && t[name].tunnel // dray-net is away
 		if p == nil || !(tunnel && p.Across != nil) && !bridged(&p.Link) {
-			judged[name] = judgement{verdicts: l.Verdicts}
+			judged[name] = judgement{verdicts: l.Verdicts, limitsOf: generationOf(p)}
 			continue
 		}
 		if t[name] == nil || t[name].tunnel != tunnel {
@@ -151,9 +152,17 @@ func (t crossings) judge(ctx context.Context, all []claims.Claim, links []live.L
 	return judged
 }
 
+// generationOf is the generation of a port's limits, if there is such a port.
+func generationOf(p *claims.Port) int64 {
+	if p == nil {
+		return 0
+	}
+	return p.LimitsOf
+}
+
 // judge is the verdict on one link.
 func (c *crossed) judge(ctx context.Context, name string, p *claims.Port, l *live.Link, ask measuring, now time.Time) judgement {
-	j := judgement{tunnel: c.tunnel}
+	j := judgement{tunnel: c.tunnel, limitsOf: p.LimitsOf}
 	l.Verdicts = nil
 	if err := c.follow(ctx, name, p, ask, now); err != nil {
 		j.why = err.Error()

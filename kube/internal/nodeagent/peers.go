@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/drayage/dray/internal/plan"
 	"github.com/drayage/dray/kube/api/v1alpha1"
 	"github.com/drayage/dray/kube/internal/claims"
 )
@@ -97,6 +98,36 @@ func (p *peers) chain(namespace, name string) *v1alpha1.ChainStatus {
 	}
 	s := statusOf(object)
 	return &s
+}
+
+// limit replaces what claims say is required of their links by what their chains require now.
+func (p *peers) limit(all []claims.Claim) {
+	for i := range all {
+		for j := range all[i].Ports {
+			port := &all[i].Ports[j]
+			status := p.chain(all[i].Namespace, port.Chain)
+			if status == nil {
+				continue
+			}
+			for _, l := range status.Links {
+				if l.Name == port.Link.Name && l.Limits != nil {
+					limitPort(port, l.Limits)
+				}
+			}
+		}
+	}
+}
+
+func limitPort(port *claims.Port, limits *v1alpha1.Limits) {
+	var now plan.Limits
+	if json.Unmarshal([]byte(limits.Text), &now) != nil {
+		return // of an operator of another release
+	}
+	port.LimitsOf, port.Link = limits.Generation, port.Link.With(now)
+	if port.Across != nil {
+		across := port.Across.With(now)
+		port.Across = &across
+	}
 }
 
 // of is the other end of a port's link if that is on another node, otherwise nil. known is

@@ -5,9 +5,13 @@ package nodeagent
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -16,6 +20,8 @@ import (
 
 	"github.com/drayage/dray/internal/link/broker"
 	"github.com/drayage/dray/internal/link/vxlan"
+	"github.com/drayage/dray/internal/result/verdict"
+	"github.com/drayage/dray/internal/spec/units"
 	"github.com/drayage/dray/kube/api/v1alpha1"
 	"github.com/drayage/dray/kube/internal/claims"
 	"github.com/drayage/dray/kube/internal/nodenet"
@@ -137,5 +143,45 @@ func TestAPodThatLeavesIsReportedAtOnce(t *testing.T) {
 	}
 	if !latest(f.agent.live.tunnels).unknown["ran/f1/f1u"] { // dray-net does not run here
 		t.Errorf("what is reported: %+v", latest(f.agent.live.tunnels))
+	}
+}
+
+// Nodes judge by what the chain requires now, and say so.
+func TestLimitsOfAChain(t *testing.T) {
+	f := newFixture(t)
+	must(t, f.prepare(f.claim("du", func(_ *corev1.Pod, p *v1alpha1.PortParameters) {
+		across := f1u()
+		across.Transport = vxlan.Name
+		p.Across = &across
+	})))
+	limits := func(generation int64, text string) {
+		f.knows(v1alpha1.ChainStatus{Links: []v1alpha1.LinkStatus{{Name: "f1u", Limits: &v1alpha1.Limits{Generation: generation, Text: text}}}})
+		f.agent.judge(t.Context())
+		f.agent.reportAll(t.Context())
+	}
+	latency := func() metav1.Condition {
+		c, err := f.client.ResourceV1().ResourceClaims("ran").Get(t.Context(), "du-ports", metav1.GetOptions{})
+		must(t, err)
+		return *meta.FindStatusCondition(c.Status.Devices[0].Conditions, "latency")
+	}
+	f.agent.reportAll(t.Context())
+	if c := latency(); c.ObservedGeneration != 0 || !strings.Contains(c.Message, "≤ 1.5ms") {
+		t.Errorf("of a chain that is not known: %+v", c)
+	}
+	limits(4, `{"requires":{"latency":"2ms"},"evidence":[{"requirement":"latency","required":"≤ 2ms at p99"}]}`)
+	if c := latency(); c.ObservedGeneration != 4 || !strings.Contains(c.Message, "≤ 2ms") {
+		t.Errorf("%+v", c)
+	}
+	if all, err := f.agent.limited(t.Context()); err != nil || all[0].Ports[0].Across.Requires.Latency != units.Duration(2*time.Millisecond) || all[0].Ports[0].Across.Transport != vxlan.Name {
+		t.Errorf("between nodes: %+v, %v", all, err)
+	}
+	limits(5, "of another release")
+	if c := latency(); c.ObservedGeneration != 0 {
+		t.Errorf("limits that cannot be read: %+v", c)
+	}
+	f.agent.live.judged.Store(&map[string]judgement{crossingLink: {limitsOf: 4, verdicts: []verdict.Verdict{{Requirement: "latency", Verdict: verdict.Met}}}})
+	f.agent.reportAll(t.Context())
+	if c := latency(); c.Status != metav1.ConditionUnknown {
+		t.Errorf("a verdict by other limits: %+v", c)
 	}
 }

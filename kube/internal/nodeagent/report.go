@@ -30,6 +30,7 @@ import (
 type condition struct {
 	Type, Status, Reason, Message string
 	since                         time.Time // of the status
+	limitsOf                      int64     // generation of the chain whose limits it is about
 }
 
 // report is what was last written to the status of a claim.
@@ -89,7 +90,7 @@ func (a *Agent) reportAll(ctx context.Context) {
 	if a.live.tunnels.Load() == nil {
 		return
 	}
-	all, err := a.store.List(ctx)
+	all, err := a.limited(ctx)
 	if err != nil {
 		a.logged("status of claims", err)
 		return
@@ -126,7 +127,7 @@ func (a *Agent) report(ctx context.Context, c *claims.Claim) {
 		if received.unknown[link] { // the other node relies on what the claim says of the tunnel
 			now.kept[p.Request], tunnel = true, judged.tunnel
 		}
-		verdicts, nothing := judged.of(tunnel)
+		verdicts, nothing := judged.of(tunnel, p.LimitsOf)
 		now.conditions[p.Request] = conditionsOf(p, verdicts, nothing)
 	}
 	if known && !worthWriting(before, now) || pointless {
@@ -181,9 +182,11 @@ func (a *Agent) forget(uid types.UID) {
 // worthWriting reports whether a verdict has changed, or figures are old.
 func worthWriting(before, now report) bool {
 	figures := func(c condition) condition {
-		return condition{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message}
+		return condition{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message, limitsOf: c.limitsOf}
 	}
-	words := func(c condition) condition { return condition{Type: c.Type, Status: c.Status, Reason: c.Reason} }
+	words := func(c condition) condition {
+		return condition{Type: c.Type, Status: c.Status, Reason: c.Reason, limitsOf: c.limitsOf}
+	}
 	old := now.at.Sub(before.at) >= refreshEvery
 	return !maps.Equal(before.tunnels, now.tunnels) || before.differs(now, words) || old && before.differs(now, figures)
 }
@@ -210,6 +213,9 @@ func conditionsOf(p *claims.Port, verdicts []verdict.Verdict, nothing string) []
 		if !slices.ContainsFunc(all, func(c condition) bool { return c.Type == e.Requirement }) {
 			all = append(all, unjudged(e, nothing))
 		}
+	}
+	for i := range all {
+		all[i].limitsOf = p.LimitsOf
 	}
 	return all
 }
@@ -291,7 +297,7 @@ func deviceStatus(p *claims.Port, r report, before []resourcev1.AllocatedDeviceS
 	}
 	for _, c := range r.conditions[p.Request] {
 		d.Conditions = append(d.Conditions, metav1.Condition{
-			Type: c.Type, Status: metav1.ConditionStatus(c.Status), Reason: c.Reason, Message: c.Message, LastTransitionTime: metav1.NewTime(c.since),
+			Type: c.Type, Status: metav1.ConditionStatus(c.Status), Reason: c.Reason, Message: c.Message, LastTransitionTime: metav1.NewTime(c.since), ObservedGeneration: c.limitsOf,
 		})
 	}
 	return d

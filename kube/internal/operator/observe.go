@@ -39,6 +39,8 @@ type port struct {
 	stale bool
 	// tied: the pod got its claim when the link could not cross nodes, or not as it can now.
 	tied bool
+	// older: the pod got its claim when something else was required of the link.
+	older bool
 }
 
 // ready reports whether the node serves the port.
@@ -85,7 +87,7 @@ func observe(d decision, claims []claim, given instances) map[portKey]port {
 			if l == nil || planned == nil || !fleet.Same(planned.Link, *l) {
 				p.stale, p.conditions, p.tunnel = true, nil, nil
 			} else {
-				p.tied = !sameAcross(planned.Across, d.across.Link(l.Name))
+				p.tied, p.older = !sameAcross(planned.Across, d.across.Link(l.Name)), !fleet.SameLimits(planned.Link, *l)
 			}
 			seen[portKey{function, request}] = p
 		}

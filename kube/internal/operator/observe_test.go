@@ -155,13 +155,43 @@ func TestPodsOfAnEarlierPlan(t *testing.T) {
 	b.newPod("cu-1", "cu", "n1", good...)
 	b.newPod("du-1", "du", "n1", good...)
 	b.wants(b.reconcile(), v1alpha1.ConditionMet, yes, v1alpha1.ReasonMet, "")
-	b.change(chainSpec(strings.Replace(easy, "1ms", "2ms", 1)))
+	b.change(strings.ReplaceAll(chainSpec(easy), `"native"`, `"native","mtu":1600`))
 	c := b.reconcile()
 	b.wants(c, v1alpha1.ConditionReady, no, v1alpha1.ReasonWaiting, "link f1u: the pod cu-1 has its ports by an earlier plan: replace the pod; the pod du-1")
 	b.wants(c, v1alpha1.ConditionMet, unknown, v1alpha1.ReasonNotMeasured, "no figures yet")
 	b.newPod("cu-2", "cu", "n1", good...)
 	b.newPod("du-2", "du", "n1", good...)
 	b.wants(b.reconcile(), v1alpha1.ConditionReady, yes, v1alpha1.ReasonReady, "")
+}
+
+// TestLimitsOfRunningPods: other limits leave pods as they are, and only verdicts by these
+// limits count.
+func TestLimitsOfRunningPods(t *testing.T) {
+	b := newBench(t, newChain(chainSpec(easy)), newNode("n1"))
+	by := func(generation int64, latency metav1.ConditionStatus) []metav1.Condition {
+		all := []metav1.Condition{ready(), says("latency", latency), says("packet_loss_ratio", yes)}
+		for i := range all {
+			all[i].ObservedGeneration = generation
+		}
+		return all
+	}
+	b.reconcile()
+	b.newPod("cu-1", "cu", "n1", by(1, no)...)
+	b.newPod("du-1", "du", "n1", by(0, yes)...) // of a node that has not heard of the chain
+	b.wants(b.reconcile(), v1alpha1.ConditionMet, no, v1alpha1.ReasonMissed, "cu.f1u")
+	b.change(chainSpec(strings.Replace(easy, "1ms", "2ms", 1)))
+	c := b.reconcile()
+	b.wants(c, v1alpha1.ConditionReady, yes, v1alpha1.ReasonReady, "")
+	b.wants(c, v1alpha1.ConditionMet, unknown, v1alpha1.ReasonNotMeasured, "cu.f1u: required: ≤ 2ms at p99; because: no figures yet")
+	b.report("cu-1", by(2, yes)...)
+	b.wants(b.reconcile(), v1alpha1.ConditionMet, unknown, v1alpha1.ReasonNotMeasured, "du.f1u: required")
+	b.report("du-1", by(2, yes)...)
+	b.wants(b.reconcile(), v1alpha1.ConditionMet, yes, v1alpha1.ReasonMet, "")
+	b.change(strings.Replace(chainSpec(strings.Replace(easy, "1ms", "2ms", 1)), `"functions"`, `"policy":{"on_infeasible":"warn"},"functions"`, 1))
+	c = b.reconcile()
+	if b.wants(c, v1alpha1.ConditionMet, yes, v1alpha1.ReasonMet, ""); c.Status.Links[0].Limits.Generation != 2 {
+		t.Errorf("limits that stayed: %+v", c.Status.Links[0].Limits)
+	}
 }
 
 // TestOneClaimOfSeveralCounts: during a rollout, a function has an old and a new claim.
@@ -217,7 +247,7 @@ func TestWorstReportCounts(t *testing.T) {
 				seen[portKey{f, "p"}] = port{conditions: []metav1.Condition{says("latency", status)}}
 			}
 		}
-		got := judged(plan.Evidence{Requirement: "latency"}, l, seen)
+		got := judged(plan.Evidence{Requirement: "latency"}, l, &v1alpha1.Limits{}, seen)
 		if got.Status != c.want || got.Message == "" || got.Reason == "" {
 			t.Errorf("%q and %q: %+v, want %s", c.a, c.b, got, c.want)
 		}

@@ -3,6 +3,7 @@
 package operator
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -82,15 +83,28 @@ func linkStatus(c *v1alpha1.Chain, l plan.Link, apart fleet.Across, seen map[por
 	if i := slices.IndexFunc(c.Status.Links, func(old v1alpha1.LinkStatus) bool { return old.Name == l.Name }); i >= 0 {
 		old = c.Status.Links[i]
 	}
+	link.Limits = limitsOf(c, l, old.Limits)
 	for _, e := range l.Evidence {
 		if was := meta.FindStatusCondition(old.Requirements, e.Requirement); was != nil {
 			link.Requirements = append(link.Requirements, *was)
 		}
-		one := judged(e, l, seen)
+		one := judged(e, l, link.Limits, seen)
 		one.ObservedGeneration = c.Generation
 		meta.SetStatusCondition(&link.Requirements, one)
 	}
 	return link, missing(l, apart, seen)
+}
+
+// limitsOf are what is required of a link now. The same limits keep their generation.
+func limitsOf(c *v1alpha1.Chain, l plan.Link, old *v1alpha1.Limits) *v1alpha1.Limits {
+	text, err := json.Marshal(fleet.Bare(l).Limits())
+	if err != nil {
+		panic("limits of a link: " + err.Error()) // they hold only text and numbers
+	}
+	if old != nil && old.Text == string(text) {
+		return old
+	}
+	return &v1alpha1.Limits{Generation: c.Generation, Text: string(text)}
 }
 
 // nodesOf are the nodes that have an end of a link.

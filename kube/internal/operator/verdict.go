@@ -18,14 +18,14 @@ import (
 var severity = map[metav1.ConditionStatus]int{metav1.ConditionTrue: 0, metav1.ConditionUnknown: 1, metav1.ConditionFalse: 2}
 
 // judged is the verdict on one requirement of a link. Each end reports what it receives,
-// and the worst report counts; an end without a report counts as unknown.
-func judged(required plan.Evidence, l plan.Link, seen map[portKey]port) metav1.Condition {
+// and the worst report counts; an end without a report by these limits counts as unknown.
+func judged(required plan.Evidence, l plan.Link, limits *v1alpha1.Limits, seen map[portKey]port) metav1.Condition {
 	worst := metav1.Condition{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonMet}
 	for i, e := range l.Ends {
 		p := seen[portKey{e.Function, e.Port}]
 		one := metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotMeasured,
 			Message: verdict.Message{Required: required.Required, Because: "no figures yet"}.String()}
-		if reported := meta.FindStatusCondition(p.conditions, required.Requirement); reported != nil {
+		if reported := meta.FindStatusCondition(p.conditions, required.Requirement); reported != nil && p.judges(*reported, limits) {
 			one = *reported
 		}
 		one.Message = e.String() + ": " + one.Message
@@ -34,6 +34,12 @@ func judged(required plan.Evidence, l plan.Link, seen map[portKey]port) metav1.C
 		}
 	}
 	return condition(required.Requirement, worst.Status, worst.Reason, worst.Message)
+}
+
+// judges reports whether a verdict of the port's node is by these limits. It is also if the
+// claim has them, and the node knows no others.
+func (p port) judges(c metav1.Condition, limits *v1alpha1.Limits) bool {
+	return c.ObservedGeneration == limits.Generation || c.ObservedGeneration == 0 && !p.older
 }
 
 // met is the condition Met of a chain: False if one requirement is missed, else Unknown

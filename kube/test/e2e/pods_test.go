@@ -40,8 +40,22 @@ func TestTwoPodsPassPackets(t *testing.T) {
 			})
 			t.Logf("kubectl get chains:\n%s", c.in("get", "chains"))
 			c.confined()
+			c.changedLimits()
 			c.lossless()
 		})
+	}
+}
+
+// changedLimits changes what the chain requires. The running pods have verdicts by that.
+func (c *cluster) changedLimits() {
+	c.t.Helper()
+	for _, limit := range []string{"200ms", "150ms"} {
+		c.apply(required("latency: " + limit + ", percentile: 90"))
+		c.requirement("latency", metav1.ConditionTrue, v1alpha1.ReasonMet, "required: ≤ "+limit+" at p90; measured: ")
+	}
+	chain, err := c.chain()
+	if err != nil || condition(chain.Status.Conditions, v1alpha1.ConditionReady).Status != metav1.ConditionTrue {
+		c.t.Errorf("with other limits: %+v, %v", chain, err)
 	}
 }
 
