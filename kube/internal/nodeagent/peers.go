@@ -24,8 +24,8 @@ import (
 // peers knows from the status of chains on which node each end of a link is, and which
 // claim is which instance.
 type peers struct {
-	node   string
-	lister atomic.Pointer[cache.GenericLister] // nil: not synced yet
+	node  string
+	store atomic.Pointer[cache.Store] // of *v1alpha1.Chain, with only their status; nil: not synced yet
 }
 
 // elsewhere is the other end of a link if that is on another node.
@@ -52,22 +52,23 @@ func (p *peers) watch(ctx context.Context, client dynamic.Interface, changed fun
 	}
 	factory.Start(ctx.Done())
 	factory.WaitForCacheSync(ctx.Done())
-	lister := informer.Lister()
-	p.lister.Store(&lister)
+	store := informer.Informer().GetStore()
+	p.store.Store(&store)
 	changed()
 	return ctx.Err()
 }
 
-// onlyStatus keeps what peers reads of a chain.
+// onlyStatus reads what peers keeps of a chain.
 func onlyStatus(object any) (any, error) {
 	u, ok := object.(*unstructured.Unstructured)
 	if !ok {
 		return object, nil
 	}
-	slim := &unstructured.Unstructured{Object: map[string]any{"status": u.Object["status"]}}
-	slim.SetNamespace(u.GetNamespace())
-	slim.SetName(u.GetName())
-	slim.SetResourceVersion(u.GetResourceVersion())
+	slim := &v1alpha1.Chain{ObjectMeta: metav1.ObjectMeta{Namespace: u.GetNamespace(), Name: u.GetName(), ResourceVersion: u.GetResourceVersion()}}
+	text, err := json.Marshal(u.Object["status"])
+	if err != nil || json.Unmarshal(text, &slim.Status) != nil {
+		slim.Status = v1alpha1.ChainStatus{} // the API server has checked it against the schema
+	}
 	return slim, nil
 }
 
@@ -86,18 +87,17 @@ func (p *peers) instance(namespace, chain string, claim types.UID) string {
 	return ""
 }
 
-// chain is the status of a chain; nil if it is not known.
+// chain is the status of a chain, which nobody may change; nil if it is not known.
 func (p *peers) chain(namespace, name string) *v1alpha1.ChainStatus {
-	lister := p.lister.Load()
-	if lister == nil {
+	store := p.store.Load()
+	if store == nil {
 		return nil
 	}
-	object, err := (*lister).ByNamespace(namespace).Get(name)
-	if err != nil {
-		return nil
+	object, _, err := (*store).GetByKey(namespace + "/" + name)
+	if c, ok := object.(*v1alpha1.Chain); ok && err == nil {
+		return &c.Status
 	}
-	s := statusOf(object)
-	return &s
+	return nil
 }
 
 // limit replaces what claims say is required of their links by what their chains require now.
@@ -157,19 +157,6 @@ func (p *peers) otherEnd(l v1alpha1.LinkStatus, port *claims.Port) (peer *elsewh
 		}
 	}
 	return peer
-}
-
-// statusOf is the status of a chain from the cache.
-func statusOf(object any) (s v1alpha1.ChainStatus) {
-	u, _ := object.(*unstructured.Unstructured)
-	if u == nil {
-		return s
-	}
-	text, err := json.Marshal(u.Object["status"])
-	if err != nil || json.Unmarshal(text, &s) != nil {
-		return v1alpha1.ChainStatus{} // the API server has checked it against the schema
-	}
-	return s
 }
 
 // address is where the other node receives; false if it is unknown.
