@@ -35,13 +35,12 @@ func (a *app) clusterReportCommand(k *cluster.Kubectl) *cobra.Command {
 			if file == "" {
 				return usageError("--output needs the name of a file")
 			}
-			data, err := a.clusterReport(cmd.Context(), k, argv, everywhere)
+			all, err := chains(cmd.Context(), k, argv, everywhere)
 			if err != nil {
 				return err
 			}
-			p := data.Document()
-			p.Closing = []string{"Report: " + file}
-			if err := printTo(file, p.HTML); err != nil {
+			p, err := a.writeClusterReport(cmd.Context(), k, reportTitle(k, argv, everywhere), all, file)
+			if err != nil {
 				return err
 			}
 			return a.printTables(schemaClusterReport, p)
@@ -52,14 +51,21 @@ func (a *app) clusterReportCommand(k *cluster.Kubectl) *cobra.Command {
 	return cmd
 }
 
-// clusterReport asks the cluster for all that the report shows.
-func (a *app) clusterReport(ctx context.Context, k *cluster.Kubectl, argv []string, everywhere bool) (*report.Cluster, error) {
-	all, err := chains(ctx, k, argv, everywhere)
+// writeClusterReport writes the page of chains, and returns it.
+func (a *app) writeClusterReport(ctx context.Context, k *cluster.Kubectl, title string, all []cluster.Chain, file string) (page, error) {
+	data, err := a.clusterReport(ctx, k, title, all)
 	if err != nil {
 		return nil, err
 	}
+	p := data.Document()
+	p.Closing = []string{"Report: " + file}
+	return p, printTo(file, p.HTML)
+}
+
+// clusterReport asks the cluster for what the report shows of chains.
+func (a *app) clusterReport(ctx context.Context, k *cluster.Kubectl, title string, all []cluster.Chain) (*report.Cluster, error) {
 	data := &report.Cluster{
-		Title: reportTitle(k, argv, everywhere), Context: k.Context(ctx), Time: time.Now(), Dray: release.Version(),
+		Title: title, Context: k.Context(ctx), Time: time.Now(), Dray: release.Version(),
 		Chains: []report.ClusterChain{}, Nodes: []report.ClusterNode{}, Warnings: []string{},
 	}
 	links, err := a.clusterLinks(ctx, k, all)

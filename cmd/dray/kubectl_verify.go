@@ -15,7 +15,7 @@ import (
 )
 
 func (a *app) clusterVerifyCommand(k *cluster.Kubectl) *cobra.Command {
-	timeout := 5 * time.Minute
+	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "verify CHAIN",
 		Short: "Wait until every requirement of a chain is decided, and show the verdicts",
@@ -25,31 +25,49 @@ func (a *app) clusterVerifyCommand(k *cluster.Kubectl) *cobra.Command {
 		Example: "  kubectl dray verify f1 -n f1-split\n  kubectl dray verify f1 --timeout 1m --json",
 		Args:    args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, argv []string) error {
-			if timeout < 0 {
-				return usageError("--timeout %v is negative", timeout)
-			}
 			return a.verifyCluster(cmd.Context(), k, argv[0], timeout)
 		},
 	}
-	cmd.Flags().DurationVar(&timeout, "timeout", timeout, "longest wait; 0: judge by what is known now")
+	addVerdictTimeoutFlag(cmd, &timeout)
 	return cmd
+}
+
+// addVerdictTimeoutFlag bounds the wait for verdicts.
+func addVerdictTimeoutFlag(cmd *cobra.Command, timeout *time.Duration) {
+	cmd.Flags().DurationVar(timeout, "timeout", 5*time.Minute, "longest wait; 0: judge by what is known now")
+	cmd.PreRunE = func(*cobra.Command, []string) error {
+		if *timeout < 0 {
+			return usageError("--timeout %v is negative", *timeout)
+		}
+		return nil
+	}
+}
+
+func (a *app) verifyCluster(ctx context.Context, k *cluster.Kubectl, name string, timeout time.Duration) error {
+	all, err := a.awaitVerdicts(ctx, timeout, func(ctx context.Context) ([]cluster.Chain, error) {
+		return chains(ctx, k, []string{name}, false)
+	})
+	if err != nil {
+		return fmt.Errorf("chain %s: %w", name, err)
+	}
+	return a.showChains(clusterChains(all))
 }
 
 // errDecided ends the wait for verdicts.
 var errDecided = errors.New("decided")
 
-func (a *app) verifyCluster(ctx context.Context, k *cluster.Kubectl, name string, timeout time.Duration) error {
-	var now clusterChain
+// awaitVerdicts looks at chains until every requirement is decided, or the time is over.
+func (a *app) awaitVerdicts(ctx context.Context, timeout time.Duration, look func(context.Context) ([]cluster.Chain, error)) ([]cluster.Chain, error) {
+	var now []cluster.Chain
 	said, deadline := "", time.Now().Add(timeout)
 	err := every(ctx, watchInterval, -1, func(ctx context.Context) error {
-		c, err := k.Chain(ctx, name)
+		all, err := look(ctx)
 		if err != nil {
 			return err
 		}
-		now = clusterChainOf(c)
-		wait := now.waitsFor()
-		refused := c.Seen() && (now.State == stateInfeasible || now.State == stateNotPlanned)
-		if refused || wait == "" {
+		now = all
+		wait := waitOf(all)
+		if wait == "" {
 			return errDecided
 		}
 		if !time.Now().Before(deadline) {
@@ -64,11 +82,27 @@ func (a *app) verifyCluster(ctx context.Context, k *cluster.Kubectl, name string
 	})
 	switch {
 	case errors.Is(err, errDecided):
-		return a.showChains([]clusterChain{now})
+		return now, nil
 	case err == nil:
 		err = context.Cause(ctx)
 	}
-	return fmt.Errorf("chain %s: %w", name, err)
+	return nil, err
+}
+
+// waitOf is what chains need until every requirement is decided; "" if nothing. A chain
+// without a plan is decided.
+func waitOf(all []cluster.Chain) string {
+	for i := range all {
+		c := clusterChainOf(&all[i])
+		refused := all[i].Seen() && (c.State == stateInfeasible || c.State == stateNotPlanned)
+		if wait := c.waitsFor(); wait != "" && !refused {
+			if len(all) > 1 {
+				wait = "chain " + c.name() + ": " + wait
+			}
+			return wait
+		}
+	}
+	return ""
 }
 
 // waitsFor is what a chain needs until every requirement is decided; "" if nothing.
