@@ -25,7 +25,7 @@ packets that pass them. These commands work through kubectl, with your own
 rights; docs/kubernetes.md lists which rights each needs.
 
 Exit codes:
-  0  success; for status and verify: every requirement was met
+  0  success; for status, verify and run: every requirement was met
   1  error
   2  wrong usage
   3  infeasible: no node can do what the chain requires; its pods stay pending
@@ -38,7 +38,8 @@ fails. docs/json.md lists the objects.`
 
 const kubectlExample = `  kubectl dray status                      the chains of the namespace, and their verdicts
   kubectl dray plan f1                     what would be done on each node, and why
-  kubectl dray verify f1 -n f1-split       wait until every requirement is decided`
+  kubectl dray verify f1 -n f1-split       wait until every requirement is decided
+  kubectl dray run -k DIR                  apply, verify, and delete again`
 
 // runKubectl is the whole plugin.
 func runKubectl(ctx context.Context, args []string, out, errOut io.Writer) error {
@@ -73,7 +74,7 @@ func newKubectlRoot(a *app) *cobra.Command {
 			return nil
 		})
 	}
-	root.AddCommand(a.clusterStatusCommand(k), a.clusterPlanCommand(k), a.clusterVerifyCommand(k), a.clusterTopCommand(k), a.clusterReportCommand(k), a.clusterCaptureCommand(k), a.versionCommand())
+	root.AddCommand(a.clusterStatusCommand(k), a.clusterPlanCommand(k), a.clusterVerifyCommand(k), a.clusterRunCommand(k), a.clusterTopCommand(k), a.clusterReportCommand(k), a.clusterCaptureCommand(k), a.versionCommand())
 	a.completeKubectl(root, k)
 	a.fitHelp(root)
 	return root
@@ -106,7 +107,7 @@ func (a *app) completeKubectl(root *cobra.Command, k *cluster.Kubectl) {
 		return names
 	}
 	for name, arguments := range map[string][]words{
-		"status": {chains}, "plan": {chains}, "verify": {chains}, "top": {chains}, "report": {chains}, "capture": {chains, ports}, "version": {},
+		"status": {chains}, "plan": {chains}, "verify": {chains}, "top": {chains}, "report": {chains}, "capture": {chains, ports}, "run": {}, "version": {},
 	} {
 		command(root, name).ValidArgsFunction = completeWords(arguments)
 	}

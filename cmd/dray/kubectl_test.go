@@ -160,7 +160,7 @@ func TestKubectlCompletesChains(t *testing.T) {
 			t.Errorf("%s completes nothing", cmd.CommandPath())
 		}
 	})
-	for line, want := range map[string]string{"status ": "f1\n", "plan ": "f1\n", "version ": ""} {
+	for line, want := range map[string]string{"status ": "f1\n", "plan ": "f1\n", "version ": "", "run ": ""} {
 		var o, e bytes.Buffer
 		if err := runKubectl(context.Background(), append([]string{"__complete"}, strings.Split(line, " ")...), &o, &e); err != nil || !strings.HasPrefix(o.String(), want+":") {
 			t.Errorf("%q: %v: %q", line, err, o.String())

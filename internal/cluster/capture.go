@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/drayage/dray/internal/link/capture"
@@ -43,7 +42,7 @@ func (k *Kubectl) Capture(ctx context.Context, c *Chain, link string, e End, o C
 		fmt.Sprintf("--duration=%v", o.Duration), "--", c.Name()+"/"+link, e.Function, e.Port)
 	var errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = out, &errs
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a terminal's Ctrl-C is for this program alone
+	apart(cmd)
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err

@@ -125,8 +125,13 @@ func (k *Kubectl) Chains(ctx context.Context, everywhere bool) ([]Chain, error) 
 
 // Chain is one chain of the namespace.
 func (k *Kubectl) Chain(ctx context.Context, name string) (*Chain, error) {
+	return k.ChainIn(ctx, k.Namespace, name)
+}
+
+// ChainIn is one chain of a namespace.
+func (k *Kubectl) ChainIn(ctx context.Context, namespace, name string) (*Chain, error) {
 	var c Chain
-	err := k.get(ctx, &c, in(k.Namespace), manifest.Resource, name)
+	err := k.get(ctx, &c, in(namespace), manifest.Resource, name)
 	if isMissing(err) {
 		return nil, &Error{Text: fmt.Sprintf("there is no chain %q in this namespace", name), Fix: "kubectl dray status --all-namespaces"}
 	}

@@ -16,7 +16,10 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
+
+	"github.com/drayage/dray/internal/spec/manifest"
 )
 
 // Kubectl runs kubectl.
@@ -38,13 +41,20 @@ func (k *Kubectl) command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
+// apart keeps a terminal's Ctrl-C from a call: this program decides what ends.
+func apart(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
+
 // output is what kubectl prints.
 func (k *Kubectl) output(ctx context.Context, args ...string) ([]byte, error) {
-	cmd := k.command(ctx, append([]string{answerTime}, args...)...)
+	return answer(ctx, k.command(ctx, append([]string{answerTime}, args...)...))
+}
+
+// answer runs a call. It returns what the call prints, even if the call fails.
+func answer(ctx context.Context, cmd *exec.Cmd) ([]byte, error) {
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Run(); err != nil {
-		return nil, failure(ctx, err, errs.String())
+		return out.Bytes(), failure(ctx, err, errs.String())
 	}
 	return out.Bytes(), nil
 }
@@ -105,9 +115,13 @@ func isMissing(err error) bool {
 	return errors.As(err, &e) && e.missing
 }
 
+const notInstalled = "this cluster has no Chains, so Drayage is not installed there"
+
 // causes are kubectl's errors that have a fix, by what they contain.
 var causes = []struct{ holds, what, fix string }{
-	{`have a resource type "chains"`, "this cluster has no Chains, so Drayage is not installed there", "kubectl apply -k kube/deploy/base"},
+	{`have a resource type "chains"`, notInstalled, "kubectl apply -k kube/deploy/base"},
+	{`no matches for kind "Chain" in version "` + manifest.APIVersion, notInstalled, "kubectl apply -k kube/deploy/base"},
+	{"must build at directory", "kubectl cannot read the manifests", ""},
 	{"(Forbidden)", "the cluster refuses it", "kubectl auth can-i --list"},
 	{"in configuration", "kubectl is not configured for it", "kubectl config get-contexts"},
 	{"no such file", "kubectl is not configured for it", "kubectl config get-contexts"},
