@@ -110,12 +110,15 @@ func clusterChainOf(c *cluster.Chain) clusterChain {
 	return s
 }
 
+// unseen is the detail of a chain whose status is missing, or about an earlier chain.
+const unseen = "dray-operator has not seen this chain as it is now: is the Deployment dray-operator running?"
+
 // stateOf is the state of a chain, and what there is to say of it.
 func stateOf(c *cluster.Chain) (state, detail string) {
 	planned, ready := c.Condition(manifest.ConditionPlanned), c.Condition(manifest.ConditionReady)
 	switch {
 	case !c.Seen():
-		return stateNotPlanned, "dray-operator has not seen this chain as it is now: is the Deployment dray-operator running?"
+		return stateNotPlanned, unseen
 	case planned.Reason == manifest.ReasonInfeasible:
 		return stateInfeasible, planned.Message
 	case !planned.Holds():

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -59,7 +60,7 @@ var errDecided = errors.New("decided")
 // awaitVerdicts looks at chains until every requirement is decided, or the time is over.
 func (a *app) awaitVerdicts(ctx context.Context, timeout time.Duration, look func(context.Context) ([]cluster.Chain, error)) ([]cluster.Chain, error) {
 	var now []cluster.Chain
-	said, deadline := "", time.Now().Add(timeout)
+	said, deadline, late := "", time.Now().Add(timeout), false
 	err := every(ctx, watchInterval, -1, func(ctx context.Context) error {
 		all, err := look(ctx)
 		if err != nil {
@@ -74,10 +75,11 @@ func (a *app) awaitVerdicts(ctx context.Context, timeout time.Duration, look fun
 			a.progress("Undecided after %v: %s", timeout, wait)
 			return errDecided
 		}
-		if wait != said {
+		if wait != said && (late || !strings.HasSuffix(wait, unseen)) { // a new chain is seen soon
 			a.progress("Waiting: %s", wait)
+			said = wait
 		}
-		said = wait
+		late = true
 		return nil
 	})
 	switch {

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -137,6 +138,19 @@ func TestVerifyWaits(t *testing.T) {
 	holds(t, "standard error", errs, "Waiting: 1 of 2 requirements decided; link f1u, latency: cu-up.f1u: ")
 	if holds(t, "verify", out, "met"); code != exitOK {
 		t.Errorf("exit code %d: %s", code, out)
+	}
+}
+
+// TestVerifyOfANewChain: the operator has not seen it at the first look, or not at two.
+func TestVerifyOfANewChain(t *testing.T) {
+	chain := absoluteTo(t, "chain.json")
+	for looks, says := range map[int]bool{1: false, 2: true} {
+		seen := t.TempDir() + "/seen"
+		fakeKubectl(t, answer{contains: " f1 ", script: fmt.Sprintf(`echo >>%s; if [ $(wc -l <%[1]s) -gt %d ]; then cat %s; else sed 's/"status": {/"other": {/' %[3]s; fi`, seen, looks, chain)})
+		out, errs, code := kubectlDray("verify f1")
+		if holds(t, "verify", out, "met"); code != exitOK || strings.Contains(errs, "Waiting: dray-operator has not seen this chain") != says {
+			t.Errorf("%d looks: exit code %d: %s", looks, code, errs)
+		}
 	}
 }
 
