@@ -164,13 +164,16 @@ func (k *keeper) state(link string) (*Live, *plan.Link, error) {
 }
 
 // awaitAnyEnd waits until one of the processes has ended, and trims their logs
-// meanwhile; false if ctx ended first.
+// meanwhile. It ends one that hangs. It returns false if ctx ended first.
 func awaitAnyEnd(ctx context.Context, processes []transport.Process) bool {
 	watch, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan error, len(processes))
 	for _, p := range processes {
 		go func() { ended <- p.ID.AwaitEnd(watch) }()
+		if len(p.Polls) > 0 {
+			go endIfAsleep(watch, p, longestSleep)
+		}
 	}
 	tick := time.NewTicker(trimEvery)
 	defer tick.Stop()

@@ -89,6 +89,9 @@ func (w *ovsSwitch) vswitchd(program string, cpus []int) sidecar.Process {
 	return e
 }
 
+// pollingThread begins the names of the threads that poll the ports: "pmd-c01/id:8".
+const pollingThread = "pmd-"
+
 func portName(i int) string { return fmt.Sprintf("p%d", i+1) }
 
 // processLimit bounds the switch's memory in addition to its packets, in MiB.
@@ -230,7 +233,7 @@ func (w *ovsSwitch) startSwitch(ctx context.Context, r *transport.Report) error 
 	}
 	w.running = &id
 	r.Engine = "ovs " + program.version
-	r.Note(w.named(vswitchd), id, e.Log())
+	r.Note(w.named(vswitchd), id, e.Log(), pollingThread)
 	return nil
 }
 

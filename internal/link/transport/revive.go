@@ -18,9 +18,9 @@ type Reviver interface {
 }
 
 // Note records a process that carries the link's traffic, replacing an ended
-// one of that name; log is its output file.
-func (r *Report) Note(name string, id host.ProcessID, log string) {
-	p := Process{Name: name, ID: id, Log: log}
+// one of that name; log is its output file, and polls is Process.Polls.
+func (r *Report) Note(name string, id host.ProcessID, log string, polls ...string) {
+	p := Process{Name: name, ID: id, Log: log, Polls: polls}
 	for i := range r.Processes {
 		if r.Processes[i].Name == name {
 			r.Processes[i] = p

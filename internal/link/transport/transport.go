@@ -175,6 +175,9 @@ type Process struct {
 	Name string         `json:"name"` // e.g. "ovs-vswitchd"
 	ID   host.ProcessID `json:"id"`
 	Log  string         `json:"log,omitempty"` // output file
+	// Polls are the first letters of the names of its threads that poll. If they sleep
+	// for long, the process hangs, and is restarted.
+	Polls []string `json:"polls,omitempty"`
 }
 
 // Watch records a newly started process, so that its exit can be detected.

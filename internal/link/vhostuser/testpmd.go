@@ -102,9 +102,15 @@ func start(ctx context.Context, s transport.Spec, r *transport.Report) error {
 		return err
 	}
 	r.Engine = "testpmd, DPDK " + version
-	r.Note(program, id, e.Log())
+	r.Note(program, id, e.Log(), worker, newerWorker)
 	return nil
 }
+
+// The names of DPDK's threads, without their numbers: until 23.07, and since.
+const (
+	worker      = "rte-worker-"
+	newerWorker = "dpdk-worker"
+)
 
 // lookup finds Debian's testpmd: another one's libraries are not visible inside.
 func lookup() (string, error) { return host.NeedProgram(Name, "/usr/bin/"+program, "dpdk") }
