@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -130,29 +129,19 @@ func (s Spec) dpdkPorts() []string {
 	return names
 }
 
-// ClearLinks removes an ended instance's sockets from the function's own
-// directories: most DPDK drivers refuse to recreate them.
+// ClearLinks empties the function's own directories: most DPDK drivers refuse to recreate
+// an ended instance's sockets. The other end of a memif link can put anything there.
 func (s Spec) ClearLinks() error {
 	for _, v := range s.Vdevs {
-		if v.Clears {
-			if err := clearShared(v.Dir); err != nil {
-				return fmt.Errorf("function %s: %w", s.Function.Name, err)
-			}
+		var err error
+		switch {
+		case v.Clears:
+			err = clearShared(v.Dir)
+		case v.Dir != "" && v.Dir == s.LinkDir(v.Port):
+			err = empty(v.Dir, "")
 		}
-		if v.Dir == "" || v.Dir != s.LinkDir(v.Port) {
-			continue
-		}
-		entries, err := os.ReadDir(v.Dir)
 		if err != nil {
 			return fmt.Errorf("function %s: %w", s.Function.Name, err)
-		}
-		for _, e := range entries {
-			if e.Type()&fs.ModeSocket == 0 {
-				continue
-			}
-			if err := os.Remove(filepath.Join(v.Dir, e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return fmt.Errorf("function %s: %w", s.Function.Name, err)
-			}
 		}
 	}
 	return nil
@@ -161,18 +150,24 @@ func (s Spec) ClearLinks() error {
 // clearShared removes the directory's EAL multi-process files, also those of a
 // mount on it, which stays.
 func clearShared(dir string) error {
-	for _, d := range []string{filepath.Join(dir, dpdk.HugeDir), dir} {
-		entries, err := os.ReadDir(d)
-		if err != nil {
-			return err
+	if err := empty(filepath.Join(dir, dpdk.HugeDir), ""); err != nil {
+		return err
+	}
+	return empty(dir, dpdk.HugeDir)
+}
+
+// empty removes all that is in a directory, but for one name. It follows no links.
+func empty(dir, but string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.Name() == but {
+			continue
 		}
-		for _, e := range entries {
-			if d == dir && e.Name() == dpdk.HugeDir {
-				continue
-			}
-			if err := os.RemoveAll(filepath.Join(d, e.Name())); err != nil {
-				return err
-			}
+		if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
+			return err
 		}
 	}
 	return nil

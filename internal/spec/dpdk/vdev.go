@@ -36,9 +36,8 @@ type Vdev struct {
 	// replaced by the application's path of Dir.
 	Options string `json:"options,omitempty"`
 	// Dir is a host directory that the function must see; "" for none. A container sees
-	// it at LinksInside/PORT. Before each start of the function, old sockets in the
-	// end's own directory (transport.End.Dir) are removed; other directories are left
-	// alone.
+	// it at LinksInside/PORT. Before each start of the function, the end's own directory
+	// (transport.End.Dir) is emptied; other directories are left alone.
 	Dir string `json:"dir,omitempty"`
 	// Clears says that the function creates everything in Dir. All of it is removed
 	// before each start of its command: an old user keeps what it has open, and finds
