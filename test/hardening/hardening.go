@@ -116,15 +116,16 @@ func Objects(paths []string) (failed []string, err error) {
 	return failed, nil
 }
 
-// controlFlow says whether an object is marked for indirect branch tracking and
-// shadow stacks. Only x86 objects can be.
+// controlFlow says whether an object is marked with all that its architecture offers:
+// on x86 indirect branch tracking and shadow stacks, on ARM branch targets and signed
+// return addresses. Both are two bits of a property of the architecture.
 func controlFlow(f *elf.File) bool {
 	const (
-		header   = 16 // sizes, type and name of the note
-		property = 0xc0000002
-		both     = 3
+		header = 16 // sizes, type and name of the note
+		both   = 3
 	)
-	if f.Machine != elf.EM_X86_64 {
+	property, checked := map[elf.Machine]uint32{elf.EM_X86_64: 0xc0000002, elf.EM_AARCH64: 0xc0000000}[f.Machine]
+	if !checked {
 		return true
 	}
 	section := f.Section(".note.gnu.property")

@@ -51,6 +51,34 @@ func TestShippedFiles(t *testing.T) {
 	})
 }
 
+// TestARMFiles checks what dataplane/test.sh cross-builds, which runs after this test in
+// make test. The functions of dray-vnf are built without DPDK.
+func TestARMFiles(t *testing.T) {
+	version, err := os.ReadFile("../../VERSION")
+	testenv.Must(t, err)
+	library := "port-aarch64/libdray.so." + strings.TrimSpace(string(version))
+	for _, b := range []file{
+		{library, Library, []string{library + ".p"}},
+		{"gen-aarch64/draygen", StaticProgram, []string{"gen-aarch64/libdray.a.p", "gen-aarch64/libgen.a.p", "gen-aarch64/draygen.p"}},
+		{"vnf-aarch64/libvnf.a", 0, []string{"vnf-aarch64/libvnf.a.p"}},
+	} {
+		t.Run(b.name, func(t *testing.T) {
+			if _, err := os.Stat(out + b.name); err != nil {
+				t.Skip("not built: dataplane/test.sh builds it")
+			}
+			if b.kind != 0 {
+				check(t, out+b.name, b.kind, b.objects...)
+				return
+			}
+			failed, err := Objects(objectsIn(t, b.objects[0]))
+			testenv.Must(t, err)
+			for _, f := range failed {
+				t.Errorf("%s fails: %s", b.name, f)
+			}
+		})
+	}
+}
+
 // TestNothingElseIsShipped keeps the list complete: make install takes all of bin/.
 func TestNothingElseIsShipped(t *testing.T) {
 	files, err := os.ReadDir(filepath.Dir(testenv.Built(t, "dray")))
@@ -149,7 +177,7 @@ func TestChecksCatch(t *testing.T) {
 		{"", StaticProgram, "needs no interpreter"},
 		{"-no-pie", GoProgram, "needs no interpreter"},
 	} {
-		gcc(t, dir, "-fPIC -pie -Wl,-z,relro,-z,now x.c -o linked "+fault.flags)
+		compile(t, "gcc", dir, "-fPIC -pie -Wl,-z,relro,-z,now x.c -o linked "+fault.flags)
 		failed, err := File(filepath.Join(dir, "linked"), fault.kind)
 		testenv.Must(t, err)
 		if got := strings.Join(failed, "; "); got != fault.fails {
@@ -160,32 +188,52 @@ func TestChecksCatch(t *testing.T) {
 
 func TestObjectChecksCatch(t *testing.T) {
 	dir := sourceDir(t)
-	object := filepath.Join(dir, "x.o")
-	for flags, fails := range map[string]string{
+	checkObjects(t, "gcc", dir, "-fcf-protection=full", map[string]string{
 		"":                       "",
 		"-fno-stack-protector":   "stack protector",
 		"-U_FORTIFY_SOURCE":      "fortified functions",
-		"-fcf-protection=none":   object + ": control-flow enforcement",
-		"-fcf-protection=branch": object + ": control-flow enforcement",
-		"-fcf-protection=return": object + ": control-flow enforcement",
-	} {
-		gcc(t, dir, "-O2 -fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -fcf-protection=full -c x.c "+flags)
-		failed, err := Objects([]string{object})
-		testenv.Must(t, err)
-		if got := strings.Join(failed, "; "); got != fails {
-			t.Errorf("compiled with %q: fails %q, want %q", flags, got, fails)
-		}
-	}
+		"-fcf-protection=none":   "control-flow enforcement",
+		"-fcf-protection=branch": "control-flow enforcement",
+		"-fcf-protection=return": "control-flow enforcement",
+	})
 	if _, err := Objects(nil); err == nil {
 		t.Error("no objects pass")
 	}
 }
 
-func gcc(t *testing.T, dir, arguments string) {
+func TestARMObjectChecksCatch(t *testing.T) {
+	const compiler = "aarch64-linux-gnu-gcc"
+	dir := sourceDir(t)
+	testenv.Program(t, compiler)
+	checkObjects(t, compiler, dir, "-mbranch-protection=standard", map[string]string{
+		"":                            "",
+		"-fno-stack-protector":        "stack protector",
+		"-mbranch-protection=none":    "control-flow enforcement",
+		"-mbranch-protection=bti":     "control-flow enforcement",
+		"-mbranch-protection=pac-ret": "control-flow enforcement",
+	})
+}
+
+// checkObjects compiles a source with all protections, then with each of the flags, and
+// compares what fails.
+func checkObjects(t *testing.T, compiler, dir, protection string, fails map[string]string) {
 	t.Helper()
-	compile := exec.Command("gcc", strings.Fields(arguments)...)
-	compile.Dir = dir
-	if text, err := compile.CombinedOutput(); err != nil {
-		t.Fatalf("gcc %s: %v\n%s", arguments, err, text)
+	object := filepath.Join(dir, "x.o")
+	for flags, want := range fails {
+		compile(t, compiler, dir, "-O2 -fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 "+protection+" -c x.c "+flags)
+		failed, err := Objects([]string{object})
+		testenv.Must(t, err)
+		if got := strings.ReplaceAll(strings.Join(failed, "; "), object+": ", ""); got != want {
+			t.Errorf("%s with %q: fails %q, want %q", compiler, flags, got, want)
+		}
+	}
+}
+
+func compile(t *testing.T, compiler, dir, arguments string) {
+	t.Helper()
+	cmd := exec.Command(compiler, strings.Fields(arguments)...)
+	cmd.Dir = dir
+	if text, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s %s: %v\n%s", compiler, arguments, err, text)
 	}
 }
