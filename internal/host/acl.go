@@ -23,13 +23,19 @@ const (
 	aclOthers     = 0x20
 
 	aclAll    = 7 // read, write, enter
+	aclLook   = 5 // read, enter
 	aclNobody = 0xffffffff
 )
 
 // ShareDir lets only the directory's owner and one other user create files in it.
 // The other user cannot remove the owner's files; the owner can remove all.
-func ShareDir(dir string, uid int) error {
-	if err := unix.Chmod(dir, 0o1700); err != nil {
+func ShareDir(dir string, uid int) error { return letIn(dir, uid, 0o1700, aclAll) }
+
+// LetIn lets one other user enter and list the directory of another.
+func LetIn(dir string, uid int) error { return letIn(dir, uid, 0o700, aclLook) }
+
+func letIn(dir string, uid int, mode uint32, perm uint16) error {
+	if err := unix.Chmod(dir, mode); err != nil {
 		return fmt.Errorf("share %s: %w", dir, err)
 	}
 	acl := binary.LittleEndian.AppendUint32(nil, aclVersion)
@@ -37,7 +43,7 @@ func ShareDir(dir string, uid int) error {
 		tag, perm uint16
 		id        uint32
 	}{
-		{aclOwner, aclAll, aclNobody}, {aclUser, aclAll, uint32(uid)}, {aclOwnerGroup, 0, aclNobody},
+		{aclOwner, aclAll, aclNobody}, {aclUser, perm, uint32(uid)}, {aclOwnerGroup, 0, aclNobody},
 		{aclMask, aclAll, aclNobody}, {aclOthers, 0, aclNobody},
 	} {
 		acl = binary.LittleEndian.AppendUint16(acl, e.tag)

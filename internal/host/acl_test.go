@@ -40,6 +40,12 @@ func TestShareDir(t *testing.T) {
 	if as(other, "touch", dir+"/early") {
 		t.Fatal("the other user gets in before: the probe proves nothing")
 	}
+	if err := LetIn(dir, other); err != nil {
+		t.Fatal(err)
+	}
+	if !as(other, "ls", dir) || as(other, "touch", dir+"/u") || as(third, "ls", dir) {
+		t.Error("LetIn: the other user cannot enter, or can make a file, or a third can enter")
+	}
 	if err := ShareDir(dir, other); err != nil {
 		t.Fatal(err)
 	}

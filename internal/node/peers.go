@@ -55,7 +55,7 @@ func (l *Live) peers(f chain.Function) []peer {
 				continue
 			}
 			for _, o := range report.Vdevs {
-				if o.Dir == v.Dir && o.Awaits == "" {
+				if o.Dir == v.SocketDir() && o.Awaits == "" {
 					list = append(list, l.peerOf(v, o))
 				}
 			}

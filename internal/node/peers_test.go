@@ -29,7 +29,7 @@ func TestPeers(t *testing.T) {
 	l := &Live{Chain: c}
 	l.State.Sandboxes = map[string]*runtime.Sandbox{"a": {Netns: host.Netns{Path: "/a"}}, "b": {Netns: host.Netns{Path: "/b"}}}
 	l.State.Reports = map[string]*transport.Report{"n3": {Vdevs: []dpdk.Vdev{
-		{Function: "a", Port: "p", Dir: "/s/a/p"}, {Function: "b", Port: "q", Dir: "/s/a/p", Awaits: "memif.sock"},
+		{Function: "a", Port: "p", Dir: "/s/a/p"}, {Function: "b", Port: "q", Dir: "/s/b/q", Peer: "/s/a/p", Awaits: "memif.sock"},
 	}}}
 	want := []peer{{port: "q", function: "a", netns: host.Netns{Path: "/a"}, own: host.Netns{Path: "/b"}, socket: "/run/dray/links/p/memif.sock"}}
 	if got := l.peers(c.Functions[1]); !reflect.DeepEqual(got, want) {

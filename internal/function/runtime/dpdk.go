@@ -130,7 +130,7 @@ func (s Spec) dpdkPorts() []string {
 }
 
 // ClearLinks empties the function's own directories: most DPDK drivers refuse to recreate
-// an ended instance's sockets. The other end of a memif link can put anything there.
+// an ended instance's sockets. It links to the sockets that containers connect to.
 func (s Spec) ClearLinks() error {
 	for _, v := range s.Vdevs {
 		var err error
@@ -139,6 +139,9 @@ func (s Spec) ClearLinks() error {
 			err = clearShared(v.Dir)
 		case v.Dir != "" && v.Dir == s.LinkDir(v.Port):
 			err = empty(v.Dir, "")
+		}
+		if err == nil && v.Peer != "" {
+			err = os.Symlink(filepath.Join(v.PeerInside(), v.Awaits), filepath.Join(v.Dir, v.Awaits))
 		}
 		if err != nil {
 			return fmt.Errorf("function %s: %w", s.Function.Name, err)
@@ -196,6 +199,9 @@ func (s Spec) Binds() ([]Bind, error) {
 	for _, v := range s.Vdevs {
 		if v.Dir != "" {
 			list = append(list, Bind{Source: v.Dir, Target: v.Inside(), Writable: !v.ReadOnly})
+		}
+		if v.Peer != "" {
+			list = append(list, Bind{Source: v.Peer, Target: v.PeerInside()})
 		}
 	}
 	return list, nil

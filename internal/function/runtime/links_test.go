@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/drayage/dray/internal/spec/chain"
@@ -36,5 +37,26 @@ func TestClearLinks(t *testing.T) {
 		if len(entries) != want {
 			t.Errorf("%s holds %v", dir, entries)
 		}
+	}
+}
+
+// TestLinkToAPeersSocket: a container connects through a link, again after it has put
+// something in the link's place, and sees the peer's directory read-only.
+func TestLinkToAPeersSocket(t *testing.T) {
+	s := Spec{Dir: t.TempDir(), Function: chain.Function{Name: "f"}}
+	own := s.LinkDir("n3")
+	testenv.Must(t, os.MkdirAll(filepath.Join(own, "memif.sock", "full"), 0o700))
+	s.Vdevs = []dpdk.Vdev{{Port: "n3", Dir: own, Peer: "/peer", Awaits: "memif.sock"}}
+	for range 2 {
+		testenv.Must(t, s.ClearLinks())
+		target, err := os.Readlink(filepath.Join(own, "memif.sock"))
+		if err != nil || target != "/run/dray/peers/n3/memif.sock" {
+			t.Errorf("the link leads to %q, %v", target, err)
+		}
+	}
+	binds, err := s.Binds()
+	testenv.Must(t, err)
+	if want := (Bind{Source: "/peer", Target: "/run/dray/peers/n3"}); !slices.Contains(binds, want) {
+		t.Errorf("binds %+v", binds)
 	}
 }

@@ -57,27 +57,35 @@ func build(s transport.Spec) (*transport.Build, error) {
 	build.Report.Engine = "net_memif, in the functions' own DPDK"
 	others := server.User != client.User
 	build.Report.Vdevs = []transport.Vdev{
-		vdev(server, server.Dir, "role=server"),
-		vdev(client, server.Dir, "role=client,zero-copy=yes"),
+		vdev(server, "role=server"),
+		vdev(client, "role=client,zero-copy=yes"),
 	}
 	build.Report.Vdevs[0].PeerConnects = others
 	build.Report.Vdevs[1].Awaits = socket
+	letIn := host.LetIn
+	if client.Runtime == chain.RuntimeRunc || client.Runtime == chain.RuntimeDocker {
+		build.Report.Vdevs[1].Peer = server.Dir
+	} else {
+		build.Report.Vdevs[1].Dir = server.Dir
+		letIn = host.ShareDir
+	}
 	if others {
 		build.Steps = append(build.Steps, step.Step{
 			Name: s.StepName(Name, "let "+client.Function+" into the directory of "+server.Function),
-			Do:   func(context.Context) error { return host.ShareDir(server.Dir, client.User) },
+			Do:   func(context.Context) error { return letIn(server.Dir, client.User) },
 		})
 	}
 	return build, nil
 }
 
-// vdev is the device of an end. The server creates the socket; net_memif also
-// requires that the client can write to its directory.
-func vdev(e transport.End, dir, role string) transport.Vdev {
+// vdev is the device of an end. The server creates the socket. net_memif requires that
+// the client can write to the directory of its path. A container gets a directory of its
+// own with a link to the socket: in the server's, it could take the socket's place.
+func vdev(e transport.End, role string) transport.Vdev {
 	return transport.Vdev{
 		Function: e.Function, Port: e.Name, Driver: dpdk.NetMemif,
 		Options: fmt.Sprintf("socket={dir}/%s,socket-abstract=no,%s,mac=%s", socket, role, e.MAC),
-		Dir:     dir,
+		Dir:     e.Dir,
 		// Zero-copy sends the client's memory, file by file.
 		SingleFileSegments: true,
 	}

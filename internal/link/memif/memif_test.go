@@ -12,6 +12,27 @@ import (
 
 func TestConformance(t *testing.T) { transporttest.RunDpdk(t, New(), 0, 1) }
 
+// TestOnlyTheServerWrites: a client in a container has a directory of its own. A process
+// of another user must be able to write to the server's.
+func TestOnlyTheServerWrites(t *testing.T) {
+	for runtime, want := range map[chain.RuntimeName][2]string{
+		chain.RuntimeRunc: {"/b", "/a"}, chain.RuntimeDocker: {"/b", "/a"},
+		chain.RuntimeProcess: {"/a", ""}, chain.RuntimeExternal: {"/a", ""},
+	} {
+		s := transport.Spec{Link: "l", MTU: maxMTU, Ends: []transport.End{
+			{Function: "a", Face: chain.FaceDPDK, Runtime: chain.RuntimeRunc, User: 1, Dir: "/a"},
+			{Function: "b", Face: chain.FaceDPDK, Runtime: runtime, User: 2, Dir: "/b"},
+		}}
+		build, err := build(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if client := build.Report.Vdevs[1]; client.Dir != want[0] || client.Peer != want[1] {
+			t.Errorf("%s: its directory is %q, its peer's %q", runtime, client.Dir, client.Peer)
+		}
+	}
+}
+
 // TestRoles: the listening end must be able to admit the other, and must not
 // wait for it.
 func TestRoles(t *testing.T) {

@@ -114,7 +114,7 @@ func (r *Rig) asApplication(cmd *exec.Cmd, e transport.End) {
 	}
 	for _, v := range r.vdevs {
 		if v.Function == e.Function && v.Port == e.Name {
-			app.Vdevs = append(app.Vdevs, v)
+			app.Vdevs = append(app.Vdevs, r.linked(v))
 		}
 	}
 	if app.NeedsDriver() {
@@ -133,6 +133,15 @@ func (r *Rig) asApplication(cmd *exec.Cmd, e transport.End) {
 		cmd.Args = append([]string{"sh", "-c", `umask 0; exec "$0" "$@"`, cmd.Path}, cmd.Args[1:]...)
 		cmd.Path = "/bin/sh"
 	}
+}
+
+// linked makes a container's link to its peer's socket.
+func (r *Rig) linked(v transport.Vdev) transport.Vdev {
+	if v.Peer != "" {
+		testenv.Must(r.t, os.Symlink(filepath.Join(v.Peer, v.Awaits), filepath.Join(v.Dir, v.Awaits)))
+		v.Peer = ""
+	}
+	return v
 }
 
 func clearSockets(dir string) error {
@@ -236,10 +245,32 @@ func testRevive(t *testing.T, d transport.Driver, program string, o Options) {
 		}
 		r.generate(program, 1, 0, 100)
 	}
+	for _, p := range report.Processes {
+		checkPolls(t, p)
+	}
 	if err := r.Remove(); err != nil {
 		t.Error(err)
 	}
 	r.Clean("after a link whose processes were killed")
+}
+
+// checkPolls checks that a process has threads of the names by which it is watched.
+func checkPolls(t *testing.T, p transport.Process) {
+	t.Helper()
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/comm", p.ID.PID))
+	testenv.Must(t, err)
+	var names []string
+	for _, file := range files {
+		if name, err := os.ReadFile(file); err == nil {
+			names = append(names, string(name))
+		}
+	}
+	polls := slices.ContainsFunc(names, func(name string) bool {
+		return slices.ContainsFunc(p.Polls, func(first string) bool { return strings.HasPrefix(name, first) })
+	})
+	if polls != (len(p.Polls) > 0) {
+		t.Errorf("%s is watched by threads named %q; it has %q", p.Name, p.Polls, names)
+	}
 }
 
 // sortedLines removes the order of processes, which is their start order.

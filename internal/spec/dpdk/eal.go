@@ -277,7 +277,7 @@ func (a Application) dir(v Vdev) string {
 	if a.Inside {
 		return v.Inside()
 	}
-	return v.Dir
+	return v.SocketDir()
 }
 
 func join(parts ...string) string {

@@ -4,11 +4,17 @@
 // the arguments of its environment abstraction layer (EAL).
 package dpdk
 
-import "path/filepath"
+import (
+	"cmp"
+	"path/filepath"
+)
 
 // LinksInside is where a container sees the directories of its dpdk ports, each named
 // after its port.
 const LinksInside = "/run/dray/links"
+
+// PeersInside is where a container sees the directories Vdev.Peer, named in the same way.
+const PeersInside = "/run/dray/peers"
 
 // LibInside is where a container sees the folder of the driver net_dray.
 const LibInside = "/run/dray/lib"
@@ -50,6 +56,10 @@ type Vdev struct {
 	// connects to it once, at its start. The command starts when the socket has a
 	// listener. It is stopped as failed when the connection closes.
 	Awaits string `json:"awaits,omitempty"`
+	// Peer is the host directory of the socket Awaits, if a container may not write to
+	// it: then it sees it, read-only, at PeersInside/PORT, and in Dir a symbolic link
+	// to the socket.
+	Peer string `json:"peer,omitempty"`
 	// PeerConnects says that another function's user connects to a socket that this
 	// function makes in Dir. Its command starts with umask 0, since nobody else can
 	// reach Dir.
@@ -71,6 +81,12 @@ type Vdev struct {
 
 // Inside is the container's path of Dir.
 func (v Vdev) Inside() string { return filepath.Join(LinksInside, v.Port) }
+
+// PeerInside is the container's path of Peer.
+func (v Vdev) PeerInside() string { return filepath.Join(PeersInside, v.Port) }
+
+// SocketDir is the host directory of the device's socket.
+func (v Vdev) SocketDir() string { return cmp.Or(v.Peer, v.Dir) }
 
 // Shared reports whether the application is one of two that share all EAL memory: a
 // primary process (NetMPRing) or a secondary one.
