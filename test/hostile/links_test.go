@@ -33,7 +33,8 @@ var thirdParties = []thirdParty{
 }
 
 // attackLinks attacks DPDK's and Open vSwitch's code on links that are not Drayage's own:
-// it may end, again and again. Nothing else may notice, and each time it must be back.
+// it may end or hang, again and again. Nothing else may notice, and each time it must be
+// back.
 func attackLinks(s *session) {
 	kinds := thirdParties
 	if s.brief {
@@ -100,7 +101,8 @@ func (s *session) attackLink(kind thirdParty, d time.Duration) {
 	c := s.newScene("hostile-links", programs, func(programs string) string { return beside(programs, kind) })
 	c.Logf("%s: %s", kind.name, c.engine("bad"))
 	c.passes("own")
-	before, supervisor, broker, files := c.functions(), c.supervisor(), c.broker(), c.brokerFiles()
+	before, supervisor, broker := c.functions(), c.supervisor(), c.broker()
+	files, theirs := c.brokerFiles(), openFiles(supervisor)
 	c.create(begin)
 	c.until("the attack has begun", func() bool { return c.reported("hostile").Attempts > 0 })
 	time.Sleep(d)
@@ -124,7 +126,10 @@ func (s *session) attackLink(kind thirdParty, d time.Duration) {
 	if size := c.stateSize(); size > mostState {
 		c.finding("the chain's files take %d MiB on the host", size>>20)
 	}
-	c.until("the broker has closed what came", func() bool { return c.brokerFiles() <= files+8 })
+	c.until("broker and supervisor have as many files open as before", func() bool {
+		return c.brokerFiles() <= files+8 && openFiles(supervisor) <= theirs+8
+	})
+	c.leavesRootItsShare()
 	c.unharmed(before, "left", "right")
 }
 
@@ -173,6 +178,11 @@ func (c *scene) back(kind thirdParty) {
 		ends = c.switchRestarts("bad")
 	}
 	c.count(kind.name+" ends", uint64(ends))
+	for _, p := range c.switchOf("bad") {
+		text, err := os.ReadFile(p.Log)
+		testenv.Must(c, err)
+		c.count(kind.name+" hangs", uint64(strings.Count(string(text), "its polling threads have slept")))
+	}
 }
 
 // mostState is what a chain may take in the state directory, in bytes: mostly logs.

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/drayage/dray/internal/host"
 )
 
 // attackInTurn is every attacker once, on one chain.
@@ -55,18 +57,24 @@ func attackResources(s *session) {
 	s.peers("hostile-resources", "port-plain", "", func(c *scene) {
 		before := freeMemory(s)
 		c.attack("hostile", "resources", "p0", s.time)
-		fd, err := unix.InotifyInit1(unix.IN_CLOEXEC)
-		if err != nil {
-			c.finding("the host's root has no inotify instance left: %v", err)
-		} else {
-			_ = unix.Close(fd)
-		}
+		c.leavesRootItsShare()
 		const limit = 256 << 20 // of the hostile function
 		if lost := before - freeMemory(s); lost > 2*limit {
 			c.Logf("the host has %d MiB less", lost>>20)
 			s.count("MiB that the host lost", uint64(lost>>20))
 		}
 	})
+}
+
+// leavesRootItsShare checks that the host's root can still have what functions also take.
+func (c *scene) leavesRootItsShare() {
+	c.Helper()
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC)
+	if err != nil {
+		c.finding("the host's root has no inotify instance left: %v", err)
+		return
+	}
+	_ = unix.Close(fd)
 }
 
 // freeMemory is what the kernel calls available, in bytes.
@@ -96,8 +104,10 @@ func (c *scene) counts(function string) map[string]uint64 {
 }
 
 // brokerFiles is how many files the broker has open.
-func (c *scene) brokerFiles() int {
-	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", c.broker().PID))
+func (c *scene) brokerFiles() int { return openFiles(c.broker()) }
+
+func openFiles(p host.ProcessID) int {
+	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", p.PID))
 	if err != nil {
 		return 1 << 30
 	}

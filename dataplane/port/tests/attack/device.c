@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -95,7 +96,7 @@ void device_hang_up(struct device *d)
 
 bool device_send(struct device *d, const void *bytes, size_t n, const int *fds, unsigned count)
 {
-	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int) * DEVICE_FDS)] = {0};
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int) * DEVICE_MOST_FDS)] = {0};
 	struct iovec iov = {(void *)(uintptr_t)bytes, n};
 	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
 	struct cmsghdr *c = (struct cmsghdr *)control;
@@ -152,14 +153,107 @@ int device_useless(struct device *d)
 	}
 }
 
+void device_drop(int *fds, unsigned count)
+{
+	while (count)
+		close(fds[--count]);
+}
+
+unsigned device_useless_some(struct device *d, int *fds)
+{
+	uint64_t how = device_any(d);
+	unsigned count = how % 2 ? 0 : (unsigned)(how >> 8) % DEVICE_FDS;
+
+	for (unsigned i = 0; i < count; i++)
+		fds[i] = device_useless(d);
+	if (count == 0 || (how >> 32) % 32)
+		return count;
+	while (count < DEVICE_MOST_FDS) {
+		fds[count] = fcntl(fds[0], F_DUPFD_CLOEXEC, 0);
+		count++;
+	}
+	return count;
+}
+
+int device_bell(struct device *d)
+{
+	bool waits = device_any(d) % 32 == 0;
+	int bell = eventfd(0, EFD_CLOEXEC | (waits ? 0 : EFD_NONBLOCK));
+
+	if (waits)
+		CHECK(eventfd_write(bell, UINT64_MAX - 1) == 0);
+	return bell;
+}
+
+void device_call(struct device *d, int fd)
+{
+	static const int flags[] = {O_APPEND, O_NONBLOCK, O_ASYNC, O_DIRECT, 0};
+	static const int leases[] = {F_RDLCK, F_WRLCK, F_UNLCK};
+	uint64_t how = device_any(d), value = device_any(d) >> (how >> 8) % 64;
+
+	device_count(d);
+	switch (how % 9) {
+	case 0:
+		(void)fcntl(fd, F_SETFL, flags[value % 5]);
+		break;
+	case 1:
+		(void)fcntl(fd, F_SETLEASE, leases[value % 3]);
+		break;
+	case 2:
+		(void)fcntl(fd, F_OFD_SETLK, &(struct flock){.l_type = F_WRLCK});
+		break;
+	case 3:
+		(void)flock(fd, LOCK_EX | LOCK_NB);
+		break;
+	case 4:
+		(void)lseek(fd, (off_t)value, SEEK_SET);
+		break;
+	case 5:
+		(void)setsockopt(fd, SOL_SOCKET, (int)(value % 90), &(int){(int)device_any(d)},
+				 sizeof(int));
+		break;
+	case 6:
+		(void)fcntl(fd, F_SETPIPE_SZ, (int)value);
+		break;
+	case 7:
+		(void)!fallocate(fd, (int)(value % 0x80), 0, 4096);
+		break;
+	default:
+		device_seal(d, fd);
+	}
+}
+
 int device_memory(size_t size, uint8_t **memory)
 {
-	int fd = memfd_create("attack", MFD_CLOEXEC);
+	int fd = memfd_create("attack", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
 	CHECK(fd >= 0 && ftruncate(fd, (off_t)size) == 0);
 	*memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	CHECK(*memory != MAP_FAILED);
 	return fd;
+}
+
+void device_seal(struct device *d, int memfd)
+{
+	static const int seals[] = {F_SEAL_SHRINK | F_SEAL_GROW, F_SEAL_FUTURE_WRITE, F_SEAL_SEAL};
+
+	(void)fcntl(memfd, F_ADD_SEALS, seals[device_any(d) % 3]);
+}
+
+uint64_t device_size(struct device *d, uint64_t size)
+{
+	uint64_t how = device_any(d);
+
+	switch (how % 32) {
+	case 0:
+		return size / 2;
+	case 1:
+		return 2 * size;
+	case 2:
+		return device_any(d) >> (how >> 8) % 64;
+	default:
+		return size;
+	}
 }
 
 void device_take_back(struct device *d, int memfd, size_t size)

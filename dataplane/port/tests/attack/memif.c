@@ -120,16 +120,13 @@ static struct message any_message(struct device *d)
 static void say_anything(struct device *d)
 {
 	struct message m = any_message(d);
-	int fds[DEVICE_FDS];
-	unsigned count = device_any(d) % 2 ? 0 : (unsigned)(device_any(d) % DEVICE_FDS);
+	int fds[DEVICE_MOST_FDS];
+	unsigned count = device_useless_some(d, fds);
 
-	for (unsigned i = 0; i < count; i++)
-		fds[i] = device_useless(d);
 	device_count(d);
 	(void)device_send(d, &m, device_any(d) % 16 ? sizeof(m) : device_any(d) % sizeof(m), fds,
 			  count);
-	while (count)
-		close(fds[--count]);
+	device_drop(fds, count);
 }
 
 static bool say(struct device *d, const struct message *m, int fd)
@@ -170,7 +167,9 @@ static bool join_server(struct device *d, struct shared *s)
 	m = (struct message){.type = INIT, .init = {.version = VERSION}};
 	if (!say(d, &m, -1))
 		return false;
-	m = (struct message){.type = ADD_REGION, .region = {.size = MEMORY}};
+	m = (struct message){.type = ADD_REGION, .region = {.size = device_size(d, MEMORY)}};
+	if (device_any(d) % 16 == 0)
+		device_seal(d, s->memfd);
 	if (!say(d, &m, s->memfd) || !say_ring(d, FROM_CLIENT, 0) || !say_ring(d, 0, RING_BYTES))
 		return false;
 	m = (struct message){.type = CONNECT};
@@ -297,6 +296,8 @@ static void scribble_rings(struct device *d, struct shared *s)
 		}
 		if (device_any(d) % 65536 == 0)
 			say_anything(d);
+		if (device_any(d) % 65536 == 0)
+			device_call(d, d->fd);
 	}
 }
 
@@ -316,22 +317,44 @@ static void garbage(struct device *d, const char *port, bool server)
 	}
 }
 
+/* The server is away: take its place in the directory that both may write to, and fill that. */
+static void squat(struct device *d, const char *port)
+{
+	char path[128];
+
+	for (unsigned i = 0; device_lives(d); i++) {
+		snprintf(path, sizeof(path), "/run/dray/links/%s/" SOCKET, port);
+		if (mkdir(path, 0700) == 0)
+			device_count(d);
+		snprintf(path, sizeof(path), "/run/dray/links/%s/" SOCKET "/%u", port, i % 1000);
+		if (mkdir(path, 0700) == 0)
+			device_count(d);
+		usleep(100);
+	}
+}
+
+static bool join(struct device *d, const char *port, struct shared *s, bool server)
+{
+	if (server)
+		return device_accept(d, port, SOCKET, SOCK_SEQPACKET) && join_client(d, s);
+	if (device_connect(d, port, SOCKET, SOCK_SEQPACKET))
+		return join_server(d, s);
+	if (device_any(d) % 8 == 0)
+		squat(d, port);
+	return false;
+}
+
 static void life(const char *port, struct tally *tally, uint64_t seed, uint64_t until_ns)
 {
 	struct device d = {.seed = seed, .until_ns = until_ns, .attempts = &tally->attempts};
 	const char *eal = getenv("DRAY_EAL");
 	bool server = eal && strstr(eal, "role=server");
 	struct shared s = {0};
-	bool joined = false;
 
 	deaf_begin();
-	if (device_any(&d) % 3 == 0)
+	if (device_any(&d) % 3 == 0) {
 		garbage(&d, port, server);
-	else if (server)
-		joined = device_accept(&d, port, SOCKET, SOCK_SEQPACKET) && join_client(&d, &s);
-	else
-		joined = device_connect(&d, port, SOCKET, SOCK_SEQPACKET) && join_server(&d, &s);
-	if (joined) {
+	} else if (join(&d, port, &s, server)) {
 		atomic_fetch_add(&tally->joined, 1);
 		scribble_rings(&d, &s);
 	}
