@@ -65,7 +65,7 @@ func (s *server) measure(h *half, want Half) {
 	s.probes.keep(want.Name, spots)
 	for _, at := range spots {
 		if at.unknown {
-			continue // a measurement of it goes on
+			continue // if it is measured, that goes on
 		}
 		if at.pod == "" {
 			s.probes.measure(want.Name, at, h.at())

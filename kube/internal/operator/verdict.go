@@ -36,8 +36,8 @@ func judged(required plan.Evidence, l plan.Link, limits *v1alpha1.Limits, seen m
 	return condition(required.Requirement, worst.Status, worst.Reason, worst.Message)
 }
 
-// judges reports whether a verdict of the port's node is by these limits. It is also if the
-// claim has them, and the node knows no others.
+// judges reports whether a verdict of the port's node is by these limits: they are of its
+// generation, or the claim has them and the node knows no others.
 func (p port) judges(c metav1.Condition, limits *v1alpha1.Limits) bool {
 	return c.ObservedGeneration == limits.Generation || c.ObservedGeneration == 0 && !p.older
 }
