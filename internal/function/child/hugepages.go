@@ -27,6 +27,9 @@ func CheckHugePages(s runtime.Spec, within host.Cgroup, pid int) error {
 	if strings.HasPrefix(hugetlbPath(string(text)), within.Path+"/") {
 		return nil
 	}
+	if _, err := host.Identify(pid); err != nil {
+		return nil // it has ended meanwhile, and so is in the root of every hierarchy
+	}
 	return &host.Unsupported{
 		What: "hugepages limit with runtime " + string(s.Function.Runtime),
 		Why:  "the container engine does not use this host's hugetlb controller for it",

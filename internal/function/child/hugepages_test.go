@@ -2,7 +2,18 @@
 
 package child
 
-import "testing"
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/drayage/dray/internal/function/runtime"
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/test/testenv"
+)
 
 func TestHugetlbPath(t *testing.T) {
 	for name, test := range map[string]struct{ text, want string }{
@@ -14,5 +25,28 @@ func TestHugetlbPath(t *testing.T) {
 		if got := hugetlbPath(test.text); got != test.want {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
+	}
+}
+
+// A process that runs outside is refused; one that has ended is nowhere.
+func TestCheckHugePages(t *testing.T) {
+	s := runtime.Spec{Function: chain.Function{HugePages: []chain.HugePages{{Size: 2 << 20, Limit: 4 << 20}}}}
+	within := host.Cgroup{Path: "/dray/nowhere"}
+	if err := CheckHugePages(s, within, os.Getpid()); !errors.Is(err, host.ErrUnsupported) {
+		t.Errorf("outside: %v", err)
+	}
+	ended := exec.Command("true")
+	testenv.Must(t, ended.Start())
+	defer func() { testenv.Must(t, ended.Wait()) }()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		if _, err := host.Identify(ended.Process.Pid); err != nil {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("it does not end")
+		}
+	}
+	if err := CheckHugePages(s, within, ended.Process.Pid); err != nil {
+		t.Errorf("ended: %v", err)
 	}
 }
