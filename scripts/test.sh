@@ -1,15 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Run lint and all tests in four lanes at once: most tests wait for a process, a link
+# Run lint and all tests in three lanes at once: most tests wait for a process, a link
 # or a machine to boot, and a core that waits in one lane computes in another.
 #
 #   program  test/e2e, the program as its user runs it; the packages that boot machines
-#   switches Open vSwitch, with and without DPDK; then test/docs: the commands of the
-#            documentation
 #   kernel   every other package that starts goroutines or changes the kernel's state,
 #            one package after another
 #   compute  lint, two builds that must be the same, packages that start no goroutine,
-#            the C projects, a little fuzzing, the module kube
+#            the C projects, a little fuzzing, the module kube; then test/docs: the commands of the
+#            documentation
 #
 # Then, alone, for a node that is slow to answer looks like one that has died:
 #
@@ -27,13 +26,12 @@ export DRAY_TEST_STRICT=1
 [ $# -gt 0 ] || set -- ./...
 go=$(scripts/find-go.sh)
 PATH="$(dirname "$go"):$PATH" # tools and tests call go by its name
-readonly program='/test/e2e$|/internal/function/(guest|lab|vm)(/|$)' switches='/internal/link/ovs(dpdk)?$' guides='/test/docs$'
-readonly together=(program switches kernel compute)
+readonly program='/test/e2e$|/internal/function/(guest|lab|vm)(/|$)' guides='/test/docs$'
 # The race detector can find nothing in these, for they start no goroutine: a test in
 # test/style reads this line and looks. They compute, and it would take six times as long.
 readonly sequential='/(internal/(spec|plan|result)|experiments|images|test/(depcheck|hardening|style))(/|$)'
 start=$SECONDS
-lanes=() logs=()
+lanes=()
 
 # go_test runs the tests of packages. Lint has vetted them.
 go_test() {
@@ -51,23 +49,17 @@ matching() {
 	printf '%s\n' "${packages[@]}" | grep -E "$@" || true
 }
 
-# raced_matching is raced for the packages whose path matches, or with -v does not.
-raced_matching() {
+program_lane() {
 	local chosen
-	mapfile -t chosen < <(matching "$@")
+	mapfile -t chosen < <(matching "$program")
 	[ ${#chosen[@]} -eq 0 ] || raced "${chosen[@]}"
 }
 
-program_lane() { raced_matching "$program"; }
-
-switches_lane() {
-	local status=0
-	raced_matching "$switches" || status=1
-	raced_matching "$guides" || status=1
-	return "$status"
+kernel_lane() {
+	local chosen
+	mapfile -t chosen < <(matching -v "$program|$guides|$sequential")
+	[ ${#chosen[@]} -eq 0 ] || raced "${chosen[@]}"
 }
-
-kernel_lane() { raced_matching -v "$program|$switches|$guides|$sequential"; }
 
 compute_lane() {
 	local chosen status=0 project
@@ -81,6 +73,8 @@ compute_lane() {
 	done
 	scripts/fuzz.sh "${FUZZ_SMOKE:-2s}" || status=1
 	kubernetes || status=1
+	mapfile -t chosen < <(matching "$guides")
+	[ ${#chosen[@]} -eq 0 ] || raced "${chosen[@]}" || status=1
 	return "$status"
 }
 
@@ -110,10 +104,9 @@ brief() {
 	fi
 }
 
-# slowest prints the tests of a log that took longest, subtests left out: seconds, lane, name.
+# slowest prints the tests that took longest, subtests left out: seconds, lane, name.
 slowest() {
-	local lane=${1#out/test-}
-	sed -nE 's/^--- [A-Z]+: ([^ ]+) \(([0-9.]+)s\)$/\2 \1/p' "$1" | sed "s/ / ${lane%.txt} /"
+	sed -nE 's/^--- [A-Z]+: ([^ ]+) \(([0-9.]+)s\)$/\2 \1/p' "out/test-$1.txt" | sed "s/ / $1 /"
 }
 
 # timed runs a lane and says how long it took.
@@ -128,7 +121,7 @@ lane() {
 	set -m # so that stop can end all of it
 	(timed "$@" 2>&1 </dev/null | tee "out/test-$1.txt" | brief "$1" | sed -u "s/^/$1: /") &
 	set +m
-	lanes+=($!) logs+=("out/test-$1.txt")
+	lanes+=($!)
 }
 
 stop() {
@@ -146,19 +139,23 @@ mkdir -p out
 printf '\n== compiling for the race detector\n'
 CGO_ENABLED=1 "$go" build -trimpath -race "$@"
 
-printf '\n== testing in four lanes; kernel tests use namespaces of their own\n'
+printf '\n== testing in three lanes; kernel tests use namespaces of their own\n'
 status=0
-for lane in "${together[@]}"; do lane "$lane" "${lane}_lane"; done
+lane program program_lane
+lane kernel kernel_lane
+lane compute compute_lane
 for pid in "${lanes[@]}"; do
 	wait "$pid" || status=1
 done
 if [ -n "$(matching '/test/e2e$')" ]; then
 	lane cluster cluster_lane
 	wait "${lanes[-1]}" || status=1
+else
+	: >out/test-cluster.txt
 fi
 # Once more at the end, which is all that some people read.
-[ "$status" -eq 0 ] || grep -h -E -B 15 -A 8 '^ *--- FAIL|^FAIL|^panic:' "${logs[@]}" || true
+[ "$status" -eq 0 ] || grep -h -E -B 15 -A 8 '^ *--- FAIL|^FAIL|^panic:' out/test-{program,kernel,compute,cluster}.txt || true
 printf '\n== the 30 slowest tests, in seconds\n'
-for log in "${logs[@]}"; do slowest "$log"; done | sort -rn | sed -n 1,30p
+for lane in program kernel compute cluster; do slowest "$lane"; done | sort -rn | sed -n 1,30p
 echo "tests took $((SECONDS - start)) s"
 [ "$status" -eq 0 ]
