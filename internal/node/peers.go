@@ -66,7 +66,7 @@ func (l *Live) peers(f chain.Function) []peer {
 
 func (l *Live) peerOf(v, other dpdk.Vdev) peer {
 	p := peer{port: v.Port, function: other.Function, socket: filepath.Join(other.Dir, v.Awaits)}
-	if f := l.Chain.Function(other.Function); f != nil && (f.Runtime == chain.RuntimeRunc || f.Runtime == chain.RuntimeDocker) {
+	if f := l.Chain.Function(other.Function); f != nil && f.Runtime.Contained() {
 		p.socket = filepath.Join(other.Inside(), v.Awaits)
 	}
 	if sandbox := l.State.Sandboxes[other.Function]; sandbox != nil {

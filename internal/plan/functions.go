@@ -59,8 +59,7 @@ func (p *planner) checkRuntime(f *chain.Function) {
 // warnOfHugePages reports the system calls allowed beyond the default seccomp profile:
 // EAL binds huge pages to NUMA nodes with them.
 func (p *planner) warnOfHugePages(f *chain.Function) {
-	confined := f.Runtime == chain.RuntimeRunc || f.Runtime == chain.RuntimeDocker
-	if confined && f.HasPort(chain.FaceDPDK) && len(f.HugePages) > 0 {
+	if f.Runtime.Contained() && f.HasPort(chain.FaceDPDK) && len(f.HugePages) > 0 {
 		p.warn("function %s: for DPDK's huge pages, its seccomp profile also allows mbind, set_mempolicy and get_mempolicy", f.Name)
 	}
 }

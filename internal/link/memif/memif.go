@@ -63,7 +63,7 @@ func build(s transport.Spec) (*transport.Build, error) {
 	build.Report.Vdevs[0].PeerConnects = others
 	build.Report.Vdevs[1].Awaits = socket
 	letIn := host.LetIn
-	if client.Runtime == chain.RuntimeRunc || client.Runtime == chain.RuntimeDocker {
+	if client.Runtime.Contained() {
 		build.Report.Vdevs[1].Peer = server.Dir
 	} else {
 		build.Report.Vdevs[1].Dir = server.Dir

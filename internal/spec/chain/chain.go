@@ -62,6 +62,9 @@ const (
 	RuntimeExternal RuntimeName = "external"
 )
 
+// Contained reports whether the function runs in a container of this host's own kernel.
+func (n RuntimeName) Contained() bool { return n == RuntimeRunc || n == RuntimeDocker }
+
 // Function is a container or process that handles packets (a VNF or CNF).
 type Function struct {
 	Name      string            `json:"name"`

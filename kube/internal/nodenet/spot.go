@@ -3,7 +3,6 @@
 package nodenet
 
 import (
-	"os"
 	"slices"
 
 	"github.com/drayage/dray/internal/host"
@@ -76,6 +75,6 @@ func (s *server) measure(h *half, want Half) {
 			continue
 		}
 		s.probes.measure(want.Name, at, host.OfFile(pod))
-		closeFiles([]*os.File{pod})
+		_ = pod.Close()
 	}
 }

@@ -121,18 +121,19 @@ func (w *way) fates(from, until uint64, d *Direction) {
 		if p.at < from || p.at >= until || !p.whole() && !p.gone {
 			continue
 		}
-		d.add(1, 0, full(seq))
-		if !p.whole() {
-			d.add(0, 1, full(seq))
+		lost := uint64(1)
+		if p.whole() {
+			lost = 0
 		}
+		d.add(lost, full(seq))
 	}
 }
 
-// add counts probes.
-func (d *Direction) add(sent, lost uint64, full bool) {
-	d.Probes, d.Lost = d.Probes+sent, d.Lost+lost
+// add counts a probe.
+func (d *Direction) add(lost uint64, full bool) {
+	d.Probes, d.Lost = d.Probes+1, d.Lost+lost
 	if full {
-		d.Full, d.FullLost = d.Full+sent, d.FullLost+lost
+		d.Full, d.FullLost = d.Full+1, d.FullLost+lost
 	}
 }
 
@@ -145,7 +146,7 @@ func (w *way) gaps(from, until uint64, d *Direction) {
 		}
 		highest = max(highest, seq)
 		if p.came.Seq > 0 {
-			d.add(1, 0, full(seq))
+			d.add(0, full(seq))
 		}
 	}
 	if highest == 0 {
