@@ -16,11 +16,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/measure/runner"
 	"github.com/drayage/dray/internal/spec/layout"
 )
 
 func main() {
+	if err := host.KeepInherited(); err != nil {
+		os.Exit(exitCode(err, os.Stderr))
+	}
 	ctx, stop := interruptible()
 	program := run
 	if isKubectl(os.Args[0]) {

@@ -70,6 +70,15 @@ images() {
 	done
 }
 
+# let_go closes every file of this shell but the standard three.
+let_go() {
+	local fd
+	for fd in "/proc/$BASHPID/fd"/*; do
+		fd=${fd##*/}
+		[ "$fd" -le 2 ] || exec {fd}>&-
+	done
+}
+
 # power_on starts a machine that does not run, and returns when it has an address of its own.
 power_on() {
 	local name=$1 home=$state/$1 boot_id pid starter attempt
@@ -81,8 +90,11 @@ power_on() {
 	boot_id=$(</proc/sys/kernel/random/uuid)
 	echo "$boot_id" >"$home/boot_id"
 	# Nothing of the caller stays with the machine: no lock, no terminal, no environment.
-	setsid env -i PATH="$PATH" DRAY_KUBE_STATE="$state" unshare --mount --pid --net --uts --ipc --fork --propagation private -- \
-		"$here/inside.sh" "$name" "$(built programs)" "$(built images)" "$boot_id" </dev/null >>"$home/root/var/log/init.log" 2>&1 9<&- &
+	(
+		let_go
+		exec setsid env -i PATH="$PATH" DRAY_KUBE_STATE="$state" unshare --mount --pid --net --uts --ipc --fork --propagation private -- \
+			"$here/inside.sh" "$name" "$(built programs)" "$(built images)" "$boot_id"
+	) </dev/null >>"$home/root/var/log/init.log" 2>&1 &
 	starter=$!
 	for ((attempt = 0; attempt < 600; attempt++)); do
 		! pid=$(pid_of "$name") || break

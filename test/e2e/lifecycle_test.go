@@ -4,6 +4,8 @@ package e2e
 
 import (
 	"context"
+	"errors"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -119,6 +121,31 @@ func functionPID(t *testing.T, b *bench, chain, function string) int {
 		}
 	}
 	return 0
+}
+
+// What stays when dray up has ended holds no file of its caller: neither a lock, as of flock(1), nor a pipe that
+// someone reads to its end, nor a secret that a function could read.
+func TestNothingKeepsTheCallersFiles(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer read.Close()
+	up := b.command(context.Background(), "up", b.file(pair{Name: "files", Face: "native", Command: `[sleep, "1000"]`}.yaml()))
+	up.ExtraFiles = []*os.File{write}
+	out, err := up.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	defer b.want(0, "down", "files")
+	if err := errors.Join(write.Close(), read.SetReadDeadline(time.Now().Add(10*time.Second))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := read.Read(make([]byte, 1)); err != io.EOF {
+		t.Errorf("a process of the chain still has the pipe: %v", err)
+	}
 }
 
 func TestTwoChainsDoNotDisturbEachOther(t *testing.T) {
