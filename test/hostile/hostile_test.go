@@ -29,6 +29,7 @@ var classes = []class{
 	{"control", "messages", attackControl},
 	{"resources", "calls", attackResources},
 	{"kills", "kills", attackKills},
+	{"switches", "kills", attackSwitches},
 	{"links", "attempts", attackLinks},
 	{"files", "files", attackFiles},
 	{"packets", "packets", attackPackets},

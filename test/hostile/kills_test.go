@@ -15,48 +15,27 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/host/leftover"
 	"github.com/drayage/dray/internal/link/broker"
-	"github.com/drayage/dray/internal/link/transport"
 	"github.com/drayage/dray/internal/node"
 	"github.com/drayage/dray/test/testenv"
 )
 
-// attackKills kills every party with SIGKILL at random moments under traffic. Each
+// attackKills kills every party but the switches with SIGKILL at random moments under traffic. Each
 // time the party must be back, and packets must pass; in the end nothing may have
 // leaked. The supervisor counts on the operator: down and up start another.
 func attackKills(s *session) {
-	links, switched, watched := 6, switchesToKill(s), 3
+	links, watched := 6, 3
 	if s.brief {
-		links, switched, watched = 1, 0, 1
+		links, watched = 1, 1
 	}
 	k := &killer{session: s, end: time.Now().Add(s.time)}
 	k.native(links)
-	if switched > 0 {
-		k.switches(switched)
-	}
 	for i := range watched {
 		k.supervisor(fmt.Sprintf("hostile-watch%d", i))
 	}
-	k.wg.Wait()
-	for _, leaks := range k.leaks {
-		leaks()
-	}
-}
-
-// switchesToKill is how many switches the class kills: DRAY_TEST_HOSTILE_SWITCHES, or
-// one. A switch that ends again and again comes back only every 10 s.
-func switchesToKill(s *session) int {
-	n := 1
-	if text := os.Getenv("DRAY_TEST_HOSTILE_SWITCHES"); text != "" {
-		if _, err := fmt.Sscan(text, &n); err != nil || n < 0 {
-			s.Fatalf("DRAY_TEST_HOSTILE_SWITCHES is %q: want a number", text)
-		}
-	}
-	return n
+	k.finish()
 }
 
 // killer has one thread for each victim.
@@ -88,6 +67,14 @@ func (k *killer) each(party string, longest time.Duration, kill func()) {
 			k.mu.Unlock()
 		}
 	}()
+}
+
+// finish waits until all kills are over, and then looks for leaks.
+func (k *killer) finish() {
+	k.wg.Wait()
+	for _, leaks := range k.leaks {
+		leaks()
+	}
 }
 
 const mostFindings = 10
@@ -138,7 +125,7 @@ func (k *killer) native(n int) {
 	for i := range n {
 		c.passes(fmt.Sprintf("l%d", i))
 	}
-	k.watchLeaks(c)
+	k.watchLeaks(c, "broker", c.broker)
 	for i := range n {
 		link := fmt.Sprintf("l%d", i)
 		for _, side := range []string{"a", "b"} {
@@ -203,9 +190,9 @@ func (c *scene) broker() host.ProcessID {
 func decode(text string, into any) error { return json.Unmarshal([]byte(text), into) }
 
 // watchLeaks compares what a chain has now, all of it up, with what it has in the
-// end.
-func (k *killer) watchLeaks(c *scene) {
-	files := c.brokerFiles()
+// end, and the open files of one of its processes.
+func (k *killer) watchLeaks(c *scene, name string, process func() host.ProcessID) {
+	files := openFiles(process())
 	before := k.kept(c)
 	k.leaks = append(k.leaks, func() {
 		k.Helper()
@@ -218,7 +205,7 @@ func (k *killer) watchLeaks(c *scene) {
 		if len(diff) > 0 {
 			k.finding("after the kills the chain differs from before: %s", strings.Join(diff, "; "))
 		}
-		c.until("the broker has as many files open as before", func() bool { return c.brokerFiles() <= files+8 })
+		c.until("the "+name+" has as many files open as before", func() bool { return openFiles(process()) <= files+8 })
 	})
 }
 
@@ -231,92 +218,6 @@ func (k *killer) kept(c *scene) leftover.Snapshot {
 	return slices.DeleteFunc(all.Containing(filepath.Base(c.state)), func(line string) bool {
 		return strings.HasPrefix(line, "process ")
 	})
-}
-
-// switches kills the switches of n links.
-func (k *killer) switches(n int) {
-	k.Setenv("DRAY_LIB", filepath.Dir(testenv.Built(k, "librte_net_dray.so")))
-	c := k.newScene("hostile-switch", []string{testenv.Built(k, "draygen-dpdk")}, func(programs string) string {
-		var functions, links strings.Builder
-		for i := range n {
-			for side, role := range map[string]string{"a": "send --rate 1kpps --catch-up 100ms --peer-timeout 120s", "b": "sink"} {
-				fmt.Fprintf(&functions, `
-  - {name: %s%d, runtime: runc, memory: 512Mi, restart: always, ports: [{name: p0, face: dpdk}],
-     command: [sh, -c, 'exec %s/draygen-dpdk %s --port dpdk:0 --eal "$DRAY_EAL" --interval 500ms']}`, side, i, programs, role)
-			}
-			fmt.Fprintf(&links, "\n  - {name: l%[1]d, ends: [a%[1]d.p0, b%[1]d.p0], transport: vhost-user}", i)
-		}
-		return "apiVersion: drayage/v1\nkind: Chain\nname: hostile-switch\nfunctions:" + functions.String() + "\nlinks:" + links.String() + "\n"
-	})
-	for i := range n {
-		link := fmt.Sprintf("l%d", i)
-		k.each("switch", 2*time.Second, func() { k.killSwitch(c, link, fmt.Sprintf("b%d", i)) })
-	}
-}
-
-func (k *killer) killSwitch(c *scene, link, sink string) {
-	var victims []transport.Process
-	if !k.awaits(c, "the switch of "+link+" runs", func() bool {
-		victims = c.switchOf(link)
-		return slices.ContainsFunc(victims, func(p transport.Process) bool {
-			return k.kill(p.ID)
-		})
-	}) {
-		return
-	}
-	var since int64
-	k.awaits(c, "packets pass over "+link+" again", func() bool {
-		if since == 0 && !slices.Equal(ids(c.switchOf(link)), ids(victims)) {
-			since = monotonic()
-		}
-		return since > 0 && c.sinks(sink, since)
-	})
-}
-
-func ids(processes []transport.Process) (all []host.ProcessID) {
-	for _, p := range processes {
-		all = append(all, p.ID)
-	}
-	return all
-}
-
-// switchOf are the processes that carry a link now.
-func (c *scene) switchOf(link string) []transport.Process {
-	revivals := map[string]node.Revival{}
-	if text, err := os.ReadFile(filepath.Join(c.state, c.name, "processes.json")); err == nil && decode(string(text), &revivals) == nil {
-		if r, ok := revivals[link]; ok {
-			return r.Processes
-		}
-	}
-	var state struct {
-		Reports map[string]struct{ Processes []transport.Process }
-	}
-	text, err := os.ReadFile(filepath.Join(c.state, c.name, "state.json"))
-	if err != nil || decode(string(text), &state) != nil {
-		return nil
-	}
-	return state.Reports[link].Processes
-}
-
-// sinks reports whether a sink has received packets in an interval that began after
-// some time of the monotonic clock.
-func (c *scene) sinks(function string, since int64) bool {
-	for _, line := range strings.Split(c.log(function), "\n") {
-		var seen struct {
-			From     int64 `json:"from_ns"`
-			Received int
-		}
-		if decode(line, &seen) == nil && seen.From > since && seen.Received > 0 {
-			return true
-		}
-	}
-	return false
-}
-
-func monotonic() int64 {
-	var now unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &now) // never fails for this clock
-	return now.Nano()
 }
 
 // supervisor kills the supervisor of a chain of its own. Packets pass without it, and
