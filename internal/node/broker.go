@@ -113,9 +113,13 @@ func (l *Live) startBroker(ctx context.Context, restarts int) error {
 		return fmt.Errorf("find this program: %w", err)
 	}
 	leaf := l.node.Cgroup(l.Chain.Name).Child(brokerGroup)
+	limit := leaf.LimitPacketOptions()
 	cmd, err := l.detach(leaf, l.BrokerLog(), program, []string{"daemon", l.Chain.Name}, nil, brokerEnv+"=1")
 	if err != nil {
 		return fmt.Errorf("start broker: %w", err)
+	}
+	if limit != nil { // it serves all the same: runc and docker functions have seccomp
+		_ = appendLine(l.BrokerLog(), "dray: external functions can make packet rings: "+limit.Error())
 	}
 	id, err := host.Identify(cmd.Process.Pid)
 	died := make(chan error, 1)

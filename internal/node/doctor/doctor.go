@@ -42,7 +42,7 @@ func Inspect(ctx context.Context, drivers []transport.Driver, runtimes []runtime
 		Qdiscs:      make([]inventory.Item, len(host.QdiscKinds())),
 		Instruments: make([]inventory.Item, len(instruments)),
 		DPDK:        dpdkItems(),
-		Protections: protections(host.RefusesRights()),
+		Protections: protections(host.RefusesRights(), host.ProbePacketOptions()),
 		Interfaces:  interfaces,
 	}
 	var probes sync.WaitGroup

@@ -98,7 +98,7 @@ func known() *inventory.Inventory {
 		},
 		Transports:  []inventory.Transport{{Item: inventory.Item(veth)}, {Item: inventory.Item(ovs)}},
 		Runtimes:    []inventory.Item{inventory.Item(runc)},
-		Protections: protections(true),
+		Protections: protections(true, nil),
 		Qdiscs:      []inventory.Item{{Name: "tbf", Status: inventory.OK}, {Name: "hfsc", Status: inventory.Missing, Reason: "first line\nsecond\tline"}},
 		Instruments: []inventory.Item{inventory.Item(ping)},
 		Interfaces:  []inventory.Interface{{Name: "eth0", Kind: "device", MTU: 1500, Up: true}, {Name: "eth1", Kind: "device", MTU: 9000}},
@@ -214,7 +214,7 @@ func TestText(t *testing.T) {
 	busy.Host.Load1, busy.Host.Virtual, busy.Host.Realtime = 3, "KVM", true
 	busy.Host.HugePages, busy.Interfaces, busy.Host.NUMANodes = nil, nil, 2
 	busy.Transports[0].Status = inventory.NeverRun
-	busy.Calibration, busy.Protections = sample(), protections(false)
+	busy.Calibration, busy.Protections = sample(), protections(false, &host.Unsupported{What: "options", Why: "no cgroup v2 hierarchy is mounted", Fix: "mount one"})
 	for name, inv := range map[string]*inventory.Inventory{"fine": known(), "busy": busy} {
 		var b bytes.Buffer
 		if err := Text(&b, inv, 0); err != nil {

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/host/bpf"
 	"github.com/drayage/dray/kube/internal/probe"
 )
 
@@ -128,7 +129,7 @@ func (t *tap) stamp(seq uint32, received bool) (probe.Stamp, bool) {
 		key, value uint64
 		flags      uint64
 	}{records: uint32(t.records), key: uint64(uintptr(unsafe.Pointer(&key))), value: uint64(uintptr(unsafe.Pointer(&r)))}
-	_, err := bpf(unix.BPF_MAP_LOOKUP_ELEM, unsafe.Pointer(&attr), unsafe.Sizeof(attr))
+	_, err := bpf.Call(unix.BPF_MAP_LOOKUP_ELEM, unsafe.Pointer(&attr), unsafe.Sizeof(attr))
 	runtime.KeepAlive(&key)
 	runtime.KeepAlive(&r)
 	s := probe.Stamp{Seq: seq, NS: r.ns, Count: r.sent, Bytes: r.sentBytes}

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/drayage/dray/internal/host/bpf"
 	"github.com/drayage/dray/kube/internal/probe"
 )
 
@@ -28,7 +29,7 @@ func slotOf(seq uint32, received bool) uint32 {
 // newRecords makes the map of a tap.
 func newRecords() (int, error) {
 	attr := struct{ kind, key, value, entries, flags uint32 }{unix.BPF_MAP_TYPE_ARRAY, 4, uint32(unsafe.Sizeof(record{})), records, 0}
-	return bpf(unix.BPF_MAP_CREATE, unsafe.Pointer(&attr), unsafe.Sizeof(attr))
+	return bpf.Call(unix.BPF_MAP_CREATE, unsafe.Pointer(&attr), unsafe.Sizeof(attr))
 }
 
 // Operations of eBPF (RFC 9669), registers, and offsets in struct __sk_buff.
@@ -53,13 +54,13 @@ const (
 
 // program is a program with named places to jump to.
 type program struct {
-	code  []insn
+	code  []bpf.Instruction
 	jumps map[int]string
 	marks map[string]int
 }
 
 func (p *program) add(op, dst, src uint8, offset int16, constant int32) {
-	p.code = append(p.code, insn{op, dst | src<<4, offset, constant})
+	p.code = append(p.code, bpf.Instruction{Op: op, Regs: dst | src<<4, Offset: offset, Constant: constant})
 }
 
 func (p *program) jump(op, dst uint8, constant int32, to string) {
@@ -70,9 +71,9 @@ func (p *program) jump(op, dst uint8, constant int32, to string) {
 func (p *program) mark(name string) { p.marks[name] = len(p.code) }
 
 // done resolves the jumps.
-func (p *program) done() []insn {
+func (p *program) done() []bpf.Instruction {
 	for at, to := range p.jumps {
-		p.code[at].offset = int16(p.marks[to] - at - 1)
+		p.code[at].Offset = int16(p.marks[to] - at - 1)
 	}
 	return p.code
 }
@@ -96,7 +97,7 @@ func (p *program) counts(records int) {
 // tapProgram counts packets, and notes the counts and the time of each probe:
 //
 //	r6 the packet; r7 the record's number, or a number of packets; r8 the probe's number; r9 the time, or bytes
-func tapProgram(records int) []insn {
+func tapProgram(records int) []bpf.Instruction {
 	p := &program{jumps: map[int]string{}, marks: map[string]int{}}
 	p.add(opMove, r6, r1, 0, 0)
 	p.add(opLoadW, r7, r6, skbLen, 0)
@@ -157,7 +158,7 @@ func tapProgram(records int) []insn {
 
 // loadTap loads the program with a map.
 func loadTap(records int) (int, error) {
-	return loadProgram(unix.BPF_PROG_TYPE_SOCKET_FILTER, 0, "dray_tap", tapProgram(records))
+	return bpf.Load(unix.BPF_PROG_TYPE_SOCKET_FILTER, 0, "dray_tap", tapProgram(records))
 }
 
 // noProbes keeps probes from the socket of an application. The application may take the
