@@ -200,17 +200,35 @@ func BootID() (string, error) {
 var errExited = errors.New("has exited")
 
 func startTime(pid int) (uint64, error) {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	fields, err := statFields(pid)
 	if err != nil {
 		return 0, err
+	}
+	return strconv.ParseUint(fields[19], 10, 64)
+}
+
+// parentOf is the parent of a running process.
+func parentOf(pid int) (int, error) {
+	fields, err := statFields(pid)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(fields[1])
+}
+
+// statFields are the fields of a running process's /proc/PID/stat, from its state on.
+func statFields(pid int) ([]string, error) {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return nil, err
 	}
 	// The command name, in parentheses, may have any bytes; fields follow the last ).
 	fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
 	if len(fields) < 20 {
-		return 0, fmt.Errorf("/proc/%d/stat is malformed", pid)
+		return nil, fmt.Errorf("/proc/%d/stat is malformed", pid)
 	}
 	if fields[0] == "Z" || fields[0] == "X" {
-		return 0, fmt.Errorf("process %d: %w", pid, errExited)
+		return nil, fmt.Errorf("process %d: %w", pid, errExited)
 	}
-	return strconv.ParseUint(fields[19], 10, 64)
+	return fields, nil
 }

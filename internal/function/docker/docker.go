@@ -220,9 +220,17 @@ func (r *Runtime) Sandbox(s runtime.Spec) (*runtime.SandboxBuild, error) {
 			},
 		},
 	}
-	// The pause container, of the same image, shows how users are mapped.
-	// The daemon may have mounts of its own.
-	steps = append(steps, s.PortsSteps(sandbox, func(ctx context.Context) (int, error) { return r.commandUser(ctx, s) }, false)...)
+	// The pause container, of the same image, shows how users are mapped, and where the
+	// daemon looks for what containers are to see: it may have mounts of its own.
+	user := func(ctx context.Context) (int, error) { return r.commandUser(ctx, s) }
+	show := func(ctx context.Context, dir string) error {
+		pid, err := r.Client.PID(ctx, pauseName(s))
+		if err != nil {
+			return fmt.Errorf("function %s: %w", s.Function.Name, err)
+		}
+		return host.ShowMount(dir, pid)
+	}
+	steps = append(steps, s.PortsSteps(sandbox, user, show)...)
 	return &runtime.SandboxBuild{Sandbox: sandbox, Steps: steps}, nil
 }
 

@@ -40,7 +40,7 @@ func TestDocker(t *testing.T) {
 	client := dockertest.Start(t)
 	dockertest.Import(t, client, image)
 	rt := watched{docker.New(docker.Options{Client: client, PauseProgram: dockertest.BuildPause(t)})}
-	config := runtimetest.Config{Runtime: rt, Function: function, Daemon: true}
+	config := runtimetest.Config{Runtime: rt, Function: function}
 
 	t.Run("probe", func(t *testing.T) {
 		if item := rt.Probe(context.Background()); item.Status != inventory.OK || item.Version == "" {

@@ -83,7 +83,7 @@ func (r *Runtime) Sandbox(s runtime.Spec) (*runtime.SandboxBuild, error) {
 		},
 	}
 	// The function's creator may have mounts of its own.
-	steps = append(steps, s.PortsSteps(sandbox, func(ctx context.Context) (int, error) { return r.user(ctx, s) }, false)...)
+	steps = append(steps, s.PortsSteps(sandbox, func(ctx context.Context) (int, error) { return r.user(ctx, s) }, nil)...)
 	return &runtime.SandboxBuild{Sandbox: sandbox, Steps: steps}, nil
 }
 

@@ -40,7 +40,7 @@ func (*Runtime) Probe(context.Context) inventory.Item {
 // Sandbox implements runtime.Runtime.
 func (*Runtime) Sandbox(s runtime.Spec) (*runtime.SandboxBuild, error) {
 	sandbox := &runtime.Sandbox{}
-	steps := append(s.PortsSteps(sandbox, func(context.Context) (int, error) { return os.Geteuid(), nil }, true), []step.Step{
+	steps := append(s.PortsSteps(sandbox, func(context.Context) (int, error) { return os.Geteuid(), nil }, runtime.HostMounts), []step.Step{
 		s.CreateNetns(sandbox),
 		// Last, so removed first: its removal kills everything in the sandbox.
 		s.CreateCgroup(sandbox, s.RunCgroup()),

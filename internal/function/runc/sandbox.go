@@ -60,7 +60,7 @@ func (*Runtime) Sandbox(s runtime.Spec) (*runtime.SandboxBuild, error) {
 	steps = append(steps, s.PortsSteps(sandbox, func(context.Context) (int, error) {
 		m, err := readUserRange(l.userRange())
 		return m.HostID, err // the function's root
-	}, true)...)
+	}, runtime.HostMounts)...)
 	if len(s.CPUs) > 0 {
 		steps = append(steps, step.Step{
 			Name:  named("copy the kernel's view of the granted CPUs"),

@@ -77,12 +77,17 @@ func (s Spec) driver() (string, error) {
 
 // linksStep makes the directories of the dpdk ports. Only the function's own
 // user, whose uid user returns, can enter them. They are small if the function's programs
-// are sure to see a file system that is mounted now.
-func (s Spec) linksStep(sandbox *Sandbox, user func(context.Context) (int, error), seesMounts bool) step.Step {
+// can be shown a file system that is mounted now.
+func (s Spec) linksStep(sandbox *Sandbox, user func(context.Context) (int, error), show func(context.Context, string) error) step.Step {
 	makes := []step.Resource{host.DirResource(s.linksDir()), host.DirResource(s.runtimeDir()), host.DirResource(filepath.Dir(s.driverFile()))}
-	linkDir := func(dir string, uid int) error { return os.Chown(dir, uid, -1) }
-	if seesMounts {
-		linkDir = host.MountScratch
+	linkDir := func(_ context.Context, dir string, uid int) error { return os.Chown(dir, uid, -1) }
+	if show != nil {
+		linkDir = func(ctx context.Context, dir string, uid int) error {
+			if err := host.MountScratch(dir, uid); err != nil {
+				return err
+			}
+			return show(ctx, dir)
+		}
 		for _, p := range s.dpdkPorts() {
 			makes = append(makes, host.MountResource(s.LinkDir(p)))
 		}
@@ -108,7 +113,7 @@ func (s Spec) linksStep(sandbox *Sandbox, user func(context.Context) (int, error
 				if err := os.Mkdir(s.LinkDir(p), 0o700); err != nil {
 					return err
 				}
-				if err := linkDir(s.LinkDir(p), uid); err != nil {
+				if err := linkDir(ctx, s.LinkDir(p), uid); err != nil {
 					return err
 				}
 			}

@@ -31,9 +31,9 @@ func (s Spec) PortsDir() string { return filepath.Join(s.Dir, "ports") }
 // PortsSteps makes that directory, for a function with native or dpdk ports, and
 // records it in the sandbox. When the step runs, user returns the host uid of the
 // function's command. The function may list the directory but not change it; the
-// broker makes each socket for that uid alone. seesMounts says that the function's
-// programs are sure to see a file system that a step mounts below its directories.
-func (s Spec) PortsSteps(sandbox *Sandbox, user func(context.Context) (int, error), seesMounts bool) []step.Step {
+// broker makes each socket for that uid alone. show lets the function's programs see a
+// file system that a step has mounted on one of its directories; nil: they may not.
+func (s Spec) PortsSteps(sandbox *Sandbox, user func(context.Context) (int, error), show func(ctx context.Context, dir string) error) []step.Step {
 	if !s.HasPortSockets() {
 		return nil
 	}
@@ -57,10 +57,13 @@ func (s Spec) PortsSteps(sandbox *Sandbox, user func(context.Context) (int, erro
 		},
 	}}
 	if s.HasDpdkPorts() {
-		steps = append(steps, s.linksStep(sandbox, user, seesMounts))
+		steps = append(steps, s.linksStep(sandbox, user, show))
 	}
 	return steps
 }
+
+// HostMounts is for the PortsSteps of functions that see what is mounted on the host.
+func HostMounts(context.Context, string) error { return nil }
 
 // HostEnviron is Environ for a command that sees the host's file system, so its
 // port sockets are not in libdray's default directory.

@@ -36,9 +36,6 @@ type Config struct {
 	// Machine means that a function is a virtual machine: it numbers its CPUs from 0,
 	// sees none of the host's sockets, and boots one at a time.
 	Machine bool
-	// Daemon means that another program creates the containers, perhaps with mounts of
-	// its own.
-	Daemon bool
 	// Only names the tests to run; none: all.
 	Only []string
 }
@@ -77,10 +74,8 @@ func Run(t *testing.T, c Config) {
 		tests = append(tests, commandTests...)
 		tests = append(tests, limitTests...)
 		if !c.Machine {
-			tests = append(tests, namedTest{"DPDK applications are told of their devices", testDpdk})
-		}
-		if !c.Machine && !c.Daemon {
-			tests = append(tests, namedTest{"directories of dpdk ports are small", testSmallLinks})
+			tests = append(tests, namedTest{"DPDK applications are told of their devices", testDpdk},
+				namedTest{"directories of dpdk ports are small", testSmallLinks})
 		}
 	}
 	for _, name := range c.Only {
