@@ -9,6 +9,8 @@ import (
 	"io"
 	"regexp"
 	"strconv"
+
+	"github.com/drayage/dray/internal/spec/layout"
 )
 
 // Schemas of the documents that commands print with --json; docs/json.md describes
@@ -96,5 +98,5 @@ func withSchema(schema string, v any) ([]byte, error) {
 	if string(rest) != "}" {
 		head += ","
 	}
-	return append([]byte(head), rest...), nil
+	return layout.PlainJSON(append([]byte(head), rest...)), nil
 }

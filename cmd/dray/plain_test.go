@@ -5,12 +5,14 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/drayage/dray/internal/host"
 )
@@ -72,14 +74,39 @@ func TestFunctionsCannotControlTheTerminal(t *testing.T) {
 	if err := a.printText(func(w io.Writer, _ int) error { _, err := io.WriteString(w, hostile); return err }); err != nil {
 		t.Error(err)
 	}
+	if err := a.drawPage([]byte(hostile)); err != nil {
+		t.Error(err)
+	}
 	pty.Slave.Close()
-	text := <-shown
+	text := strings.NewReplacer("\x1b[H", "", "\x1b[K", "", "\x1b[J", "").Replace(<-shown) // of a page that replaces the last
 	harmlessOn(t, "the terminal", text)
-	if n := strings.Count(text, "before?[2J"); n != 5 {
-		t.Errorf("%d of 5 texts are shown: %q", n, text)
+	if n := strings.Count(text, "before?[2J"); n != 6 {
+		t.Errorf("%d of 6 texts are shown: %q", n, text)
 	}
 	var piped bytes.Buffer
 	if err := (&app{out: &piped}).printLog(context.Background(), file, false); err != nil || piped.String() != hostile {
 		t.Errorf("a pipe got %q, %v", piped.String(), err)
+	}
+}
+
+// TestDocumentsCannotControlTheTerminal: a document is the same for programs.
+func TestDocumentsCannotControlTheTerminal(t *testing.T) {
+	var out bytes.Buffer
+	a := &app{out: &out}
+	want := strings.ToValidUTF8(hostile, "\ufffd") + "\U000e0041"
+	for name, print := range map[string]func(string, any) error{"document": a.printJSON, "line": a.printLine} {
+		out.Reset()
+		if err := print("test/1", map[string]string{"text": hostile + "\U000e0041"}); err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range out.String() {
+			if r != '\n' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r)) {
+				t.Errorf("%s: %U in %q", name, r, out.String())
+			}
+		}
+		var read struct{ Text string }
+		if err := json.Unmarshal(out.Bytes(), &read); err != nil || read.Text != want {
+			t.Errorf("%s: read as %q, %v", name, read.Text, err)
+		}
 	}
 }

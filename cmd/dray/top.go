@@ -14,6 +14,7 @@ import (
 
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/measure/live"
+	"github.com/drayage/dray/internal/spec/layout"
 )
 
 func (a *app) topCommand() *cobra.Command {
@@ -104,6 +105,7 @@ func (a *app) drawer(interval time.Duration) func([]live.Link) error {
 
 // drawPage draws a page over the last one on a terminal, and else below it.
 func (a *app) drawPage(page []byte) error {
+	page = []byte(layout.PlainLines(string(page)))
 	if a.screen() {
 		a.drawScreen(page)
 		return nil
