@@ -15,6 +15,7 @@ readonly programs=(hostile_bells hostile_broker hostile_greeting hostile_sender 
 readonly broker=(TestSocketsThatWaitInClose TestHolesAreRefused TestFlagsOfTelemetry TestHoarder TestTelemetryHoarder
 	TestMemoryThatCannotBeCountedIsNotLent TestEveryCallOnADescriptor TestEveryCallOnCaptureMemory TestEveryCallOnAPacketSocket
 	TestANewConnectionReplacesTheOldestSilentOne)
+readonly host=(TestPacketOptionsOfACgroup TestShowMount)
 readonly node=(TestEveryCallOnTheLogPipe TestAFloodIsReadAtTheRate TestAFloodOfPacketsIsReadAtTheRate
 	TestABrokerThatIsKilledOftenIsSoonBack)
 readonly runc=(TestAFunctionLeavesRootItsShare TestNoRingByOtherABIs TestSecurity/give-no-ring-to-a-packet-socket
@@ -32,7 +33,7 @@ build() {
 		[ -f out/vnf-plain/build.ninja ] || meson setup out/vnf-plain dataplane/vnf -Dbuildtype=release >/dev/null
 		ninja -C out/vnf-plain tests/test-private >/dev/null
 	fi
-	for name in internal/{link/broker,node,function/runc,result/report} cmd/dray; do
+	for name in internal/{host,link/broker,node,function/runc,result/report} cmd/dray; do
 		CGO_ENABLED=0 "$go" test -c -trimpath -o "$builds/$(basename "$name").test" "./$name"
 	done
 }
@@ -72,6 +73,7 @@ run() {
 	ip link set lo up
 	for name in "${programs[@]}"; do result "$name" . "$builds/tests/test-$name"; done
 	in_package internal/link/broker "${broker[@]}"
+	in_package internal/host "${host[@]}"
 	in_package internal/node "${node[@]}"
 	in_package internal/function/runc "${runc[@]}"
 	in_package internal/result/report "${report[@]}"
