@@ -54,6 +54,7 @@ var probes = []probe{
 		syscall(` + sys(unix.SYS_UMOUNT2) + `, $d, 0) if $ok; rmdir $dir; $ok ? yes : refused($why)`)},
 	{name: "unshare a user namespace", script: static(`settle(syscall(` + sys(unix.SYS_UNSHARE) + `, ` + sys(unix.CLONE_NEWUSER) + `) == 0)`)},
 	{name: "unshare a network namespace", script: static(`settle(syscall(` + sys(unix.SYS_UNSHARE) + `, ` + sys(unix.CLONE_NEWNET) + `) == 0)`)},
+	{name: "talk to itself by netlink", script: static(`socket(my $s, 16, 3, 2) ? yes : refused`)},
 	{name: "use kernel keyrings", script: static(`settle(syscall(` + sys(unix.SYS_KEYCTL) + `, 0, -3, 1) > 0)`)},
 	{name: "use bpf", script: static(`my $a = pack("L4", 2, 4, 4, 1) . "\0" x 56; settle(syscall(` + sys(unix.SYS_BPF) + `, 0, $a, length $a) >= 0)`)},
 	{name: "open performance events", script: static(`

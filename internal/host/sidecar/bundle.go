@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 
+	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/host/oci"
 	"github.com/drayage/dray/internal/spec/cpulist"
 	"github.com/moby/profiles/seccomp"
@@ -24,6 +26,10 @@ const scratchSize = 16 << 20
 // placementCalls put huge pages on NUMA nodes; without a capability Docker's
 // profile forbids them.
 var placementCalls = []string{"mbind", "set_mempolicy", "get_mempolicy"}
+
+// watchCalls make what counts against the user who made the user namespace, the host's
+// root. No switch needs them.
+var watchCalls = []string{"inotify_init", "inotify_init1", "inotify_add_watch"}
 
 func (p Process) writeBundle() error {
 	spec, err := p.ociSpec()
@@ -46,11 +52,15 @@ func (p Process) ociSpec() (*specs.Spec, error) {
 	if p.Netns != nil {
 		network.Path = p.Netns.Path
 	}
+	process, err := p.process()
+	if err != nil {
+		return nil, err
+	}
 	user := specs.LinuxNamespace{Type: specs.UserNamespace, Path: p.Userns}
 	mapping := p.mapping()
 	spec := &specs.Spec{
 		Version:  "1.0.2", // what runc 1.1 implements
-		Process:  p.process(),
+		Process:  process,
 		Root:     &specs.Root{Path: p.root(), Readonly: true},
 		Hostname: p.Name,
 		Mounts:   mounts,
@@ -71,6 +81,10 @@ func (p Process) ociSpec() (*specs.Spec, error) {
 	if spec.Linux.Seccomp, err = seccomp.GetDefaultProfile(spec); err != nil {
 		return nil, fmt.Errorf("seccomp profile: %w", err)
 	}
+	for i := range spec.Linux.Seccomp.Syscalls {
+		rule := &spec.Linux.Seccomp.Syscalls[i]
+		rule.Names = slices.DeleteFunc(rule.Names, func(name string) bool { return slices.Contains(watchCalls, name) })
+	}
 	if p.HugePages {
 		spec.Linux.Seccomp.Syscalls = append(spec.Linux.Seccomp.Syscalls,
 			specs.LinuxSyscall{Names: placementCalls, Action: specs.ActAllow})
@@ -88,10 +102,21 @@ func (p Process) mapping() []specs.LinuxIDMapping {
 	return list
 }
 
-func (p Process) process() *specs.Process {
+func (p Process) process() (*specs.Process, error) {
 	caps := slices.Clone(p.Caps)
 	if len(p.Files) > 0 {
 		caps = append(caps, capFiles)
+	}
+	rlimits := []specs.POSIXRlimit{
+		{Type: "RLIMIT_CORE", Hard: 0, Soft: 0},
+		{Type: "RLIMIT_NOFILE", Hard: 4096, Soft: 4096},
+	}
+	shares, err := host.UserRlimits()
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range shares {
+		rlimits = append(rlimits, specs.POSIXRlimit{Type: "RLIMIT_" + strings.ToUpper(l.Name), Hard: l.Most, Soft: l.Most})
 	}
 	var user specs.User
 	if p.OpenSockets {
@@ -104,11 +129,8 @@ func (p Process) process() *specs.Process {
 		Cwd:             "/",
 		Capabilities:    &specs.LinuxCapabilities{Bounding: caps, Effective: caps, Permitted: caps},
 		NoNewPrivileges: true,
-		Rlimits: []specs.POSIXRlimit{
-			{Type: "RLIMIT_CORE", Hard: 0, Soft: 0},
-			{Type: "RLIMIT_NOFILE", Hard: 4096, Soft: 4096},
-		},
-	}
+		Rlimits:         rlimits,
+	}, nil
 }
 
 func (p Process) resources() *specs.LinuxResources {

@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/host/step"
 	"github.com/drayage/dray/test/testenv"
@@ -147,6 +149,8 @@ func TestConfinement(t *testing.T) {
 		"read a process's memory map":  "test -r /proc/" + pid + "/maps",
 		"be in the host's network":     "test $(readlink /proc/self/ns/net) = " + network,
 		"make a user namespace":        "unshare --user true",
+		"watch files":                  "perl -e 'syscall(" + fmt.Sprint(unix.SYS_INOTIFY_INIT1) + ", 0) >= 0 or exit 1'",
+		"have 5,000 timers":            "perl -e 'my $id = \"\\0\" x 8; syscall(" + fmt.Sprint(unix.SYS_TIMER_CREATE) + ", 1, 0, $id) == 0 or exit 1 for 1 .. 5000'",
 		"mount":                        "unshare --mount sh -c 'mount -t tmpfs none /mnt'",
 		"write to its own directory":   "touch /links/1/x 2>/dev/null || touch " + filepath.Join(filepath.Dir(p.Dir), "own", "x"),
 		"write to /usr":                "touch /usr/.dray-sidecar-test && rm /usr/.dray-sidecar-test",
