@@ -58,10 +58,13 @@ func (k *killer) switches(n int) {
 		}
 		return "apiVersion: drayage/v1\nkind: Chain\nname: hostile-switch\nfunctions:" + functions.String() + "\nlinks:" + links.String() + "\n"
 	})
+	kill := func(i int) { k.killSwitch(c, fmt.Sprintf("l%d", i), fmt.Sprintf("b%d", i)) }
+	for i := range n {
+		kill(i) // once, for the files that a restart adds
+	}
 	k.watchLeaks(c, "supervisor", c.supervisor)
 	for i := range n {
-		link, sink := fmt.Sprintf("l%d", i), fmt.Sprintf("b%d", i)
-		k.each("switch", time.Second, func() { k.killSwitch(c, link, sink) })
+		k.each("switch", time.Second, func() { kill(i) })
 	}
 }
 
