@@ -126,11 +126,12 @@ outside() {
 process() { pgrep -f "^/usr/bin/dray $1 f1-split\$" || true; }
 
 # left lists what a chain leaves: processes, mounts, cgroups, namespaces, interfaces, state.
+# A running function has the whole host mounted below its state, which is not searched.
 left() {
 	pgrep -a 'dray|runc' || true
 	grep dray /proc/self/mounts || true
 	find /sys/fs/cgroup -type d -path '*/dray/*' -print
-	find /run/netns /run/dray -mindepth 1 ! -name .lock 2>/dev/null || true
+	find /run/netns /run/dray -xdev -mindepth 1 ! -name .lock 2>/dev/null || true
 	ip -o link show | grep -v ' lo:' || true
 	ip netns list
 }
