@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -51,10 +52,32 @@ func markStale(all []inventory.Calibration, h inventory.Host) {
 	}
 }
 
+// RecallCalibration adds the measurements in a file to the inventory of this host. A file
+// that is missing, or that an ordinary user cannot read, is skipped.
+func RecallCalibration(inv *inventory.Inventory, path string) {
+	calibration, err := LoadCalibration(path)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		return
+	}
+	if err != nil { // plans then go by stated defaults
+		inv.CalibrationFault = err.Error()
+		return
+	}
+	markStale(calibration, inv.Host)
+	inv.Calibration = calibration
+}
+
 // LoadCalibration reads the measurements of this host's transports. A missing file
 // is fs.ErrNotExist. A malformed file is rejected as a whole, since partial
 // evidence misleads.
 func LoadCalibration(path string) ([]inventory.Calibration, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() { // to open a pipe would block
+		return nil, fmt.Errorf("%s is not a file", path)
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err

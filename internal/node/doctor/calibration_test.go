@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -103,6 +104,20 @@ func TestLoadCalibrationRefuses(t *testing.T) {
 		_, err := LoadCalibration(path)
 		if err == nil || !strings.Contains(err.Error(), test.says) || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: error %v does not name %q and the file", name, err, test.says)
+		}
+	}
+}
+
+// TestLoadCalibrationOfNoFile: what is no file is refused, and a pipe does not block.
+func TestLoadCalibrationOfNoFile(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := exec.Command("mkfifo", pipe).Run(); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{pipe, t.TempDir()} {
+		var inv inventory.Inventory
+		if RecallCalibration(&inv, path); inv.CalibrationFault != path+" is not a file" || inv.Calibration != nil {
+			t.Errorf("%s: %q, %v", path, inv.CalibrationFault, inv.Calibration)
 		}
 	}
 }

@@ -89,16 +89,7 @@ func Recall(inv *inventory.Inventory, stateDir string) error {
 			neverRun(&list.items[i], list.group, known)
 		}
 	}
-	calibration, err := LoadCalibration(CalibrationFile(stateDir))
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
-		return nil
-	}
-	if err != nil { // plans then go by stated defaults
-		inv.CalibrationFault = err.Error()
-		return nil
-	}
-	markStale(calibration, inv.Host)
-	inv.Calibration = calibration
+	RecallCalibration(inv, CalibrationFile(stateDir))
 	return nil
 }
 
