@@ -80,7 +80,7 @@ func checkPlan(p *Plan, inv *inventory.Inventory, err error) string {
 	ips, macs := map[netip.Addr]bool{}, map[chain.MAC]bool{}
 	unmet := 0
 	for _, l := range p.Links {
-		if fault := checkAccountedFor(&l, inv); fault != "" {
+		if fault := checkAccountedFor(&l, inv) + checkDemand(&l, inv); fault != "" {
 			return fault
 		}
 		for _, e := range l.Evidence {
@@ -173,7 +173,7 @@ func randomLink(r *rand.Rand, c *chain.Chain, i int) {
 		far.Face = oneOf(r, chain.FaceNative, chain.FaceDPDK)
 	}
 	q := &l.Requires
-	q.MinBitrate = oneOf(r, 0, 0, units.Bitrate(100e6), 4e9, 14e9)
+	q.MinBitrate = oneOf(r, 0, 0, units.Bitrate(100e6), 2400e6, 4e9, 14e9)
 	q.MaxBitrate = oneOf(r, 0, 0, 0, units.Bitrate(1e9))
 	q.PacketRate = oneOf(r, 0, 0, 0, units.PacketRate(90e3), 230e3)
 	q.MTU = oneOf(r, 0, 0, 1500, 1600)
@@ -188,6 +188,7 @@ func randomLink(r *rand.Rand, c *chain.Chain, i int) {
 	if r.IntN(8) == 0 {
 		l.QoS = &chain.Qdisc{Kind: oneOf(r, "tbf", "htb", "hfsc"), Rate: 2e9}
 	}
+	l.Frame = oneOf(r, 0, 0, 512)
 }
 
 func oneOf[T any](r *rand.Rand, choices ...T) T { return choices[r.IntN(len(choices))] }
