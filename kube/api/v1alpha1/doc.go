@@ -5,6 +5,9 @@
 package v1alpha1
 
 import (
+	"strings"
+
+	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -22,7 +25,7 @@ const (
 	// Device is the only device of each node's ResourceSlice. Any number of claims can
 	// share it, as far as its capacity for ports goes.
 	Device = "native"
-	// CapacityPorts counts the ports that a node can still serve.
+	// CapacityPorts counts the ports that a node serves.
 	CapacityPorts = "ports"
 	// AttributeNode is the device attribute with the node's name.
 	AttributeNode = "node"
@@ -39,6 +42,26 @@ const (
 	// if dray-net does not run there.
 	KeyNetwork = manifest.KeyNetwork
 )
+
+// CapacityBitrate counts the payload that ports of a transport carry on a node, in bit/s.
+func CapacityBitrate(transport string) resourcev1.QualifiedName {
+	return qualified(transport, "Bitrate")
+}
+
+// CapacityPacketRate counts their packets per second.
+func CapacityPacketRate(transport string) resourcev1.QualifiedName {
+	return qualified(transport, "PacketRate")
+}
+
+// AttributeLatency is the calibrated one-way latency of a transport at p99, in nanoseconds.
+func AttributeLatency(transport string) resourcev1.QualifiedName {
+	return qualified(transport, "LatencyNs")
+}
+
+// qualified is a name without the hyphens of transports, which Kubernetes does not allow.
+func qualified(transport, what string) resourcev1.QualifiedName {
+	return resourcev1.QualifiedName(strings.ReplaceAll(transport, "-", "") + what)
+}
 
 // AddToScheme registers the types of this package.
 func AddToScheme(s *runtime.Scheme) error {

@@ -21,6 +21,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 
+	"github.com/drayage/dray/internal/node"
+	"github.com/drayage/dray/internal/node/doctor"
 	"github.com/drayage/dray/internal/spec/manifest"
 	"github.com/drayage/dray/internal/spec/release"
 	"github.com/drayage/dray/kube/api/v1alpha1"
@@ -50,6 +52,7 @@ func main() {
 	flag.StringVar(&o.NRI, "nri", sandbox.Socket, "`socket` at which the container runtime waits for NRI plugins")
 	flag.StringVar(&o.CNI, "cni", "", "`directory` in which the container runtime looks for CNI plugins: install dray-cni there, and have it report pods instead of NRI")
 	flag.StringVar(&o.CNIProgram, "cni-program", "/cni/dray-cni", "`file` of this image with that plugin")
+	flag.StringVar(&o.Calibration, "calibration", doctor.CalibrationFile(node.DefaultStateDir), "`file` that dray calibrate writes on this node; it may be missing")
 	metrics := flag.String("metrics", fmt.Sprintf(":%d", manifest.NodePort), "`address` of /metrics, /links and /healthz; empty: none")
 	version := flag.Bool("version", false, "print the version and exit")
 	flag.Parse()

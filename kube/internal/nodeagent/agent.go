@@ -47,9 +47,11 @@ type Options struct {
 	CNI       string // where the container runtime looks for CNI plugins; "": NRI reports pods
 	// CNIProgram is the plugin in this program's image.
 	CNIProgram string
-	Client     kubernetes.Interface
-	Dynamic    dynamic.Interface // for chains
-	Log        *slog.Logger
+	// Calibration is the file that `dray calibrate` writes on this node.
+	Calibration string
+	Client      kubernetes.Interface
+	Dynamic     dynamic.Interface // for chains
+	Log         *slog.Logger
 }
 
 // Agent is the daemon of one node.
@@ -103,7 +105,7 @@ func New(o Options) (*Agent, error) {
 // Intervals of the work that no call of the kubelet starts.
 const (
 	applyEvery   = 10 * time.Second // links again as claims want them, for example at a new broker
-	networkEvery = 2 * time.Second  // what dray-net offers; pods made before the operator knows it stay on one node
+	lookEvery    = 2 * time.Second  // what dray-net offers, and the calibration; pods made before the operator knows the former stay on one node
 	collectEvery = time.Minute      // claims whose pod has gone
 	publishEvery = time.Minute      // the node's device, if it is missing
 )
@@ -121,7 +123,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	if err := a.warn.start(ctx); err != nil {
 		return err
 	}
-	if err := a.publishInventory(ctx); err != nil {
+	if _, err := a.publishInventory(ctx); err != nil {
 		return err
 	}
 	if err := a.Collect(ctx); err != nil {
@@ -139,7 +141,8 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 	a.registered.Store(&registered)
 	publish := func(ctx context.Context) error {
-		return helper.PublishResources(ctx, resources(a.o.Node, a.published.Load().inventory))
+		p := a.published.Load()
+		return helper.PublishResources(ctx, resources(a.o.Node, p.cpus, p.inventory))
 	}
 	if err := publish(ctx); err != nil {
 		return err
@@ -149,7 +152,13 @@ func (a *Agent) Run(ctx context.Context) error {
 	go a.follow(ctx)
 	go a.wakeWaitingPods(ctx)
 	go every(ctx, applyEvery, a.reconcile)
-	go every(ctx, networkEvery, func(ctx context.Context) { a.logged("inventory", a.publishInventory(ctx)) })
+	go every(ctx, lookEvery, func(ctx context.Context) {
+		changed, err := a.publishInventory(ctx)
+		a.logged("inventory", err)
+		if changed {
+			a.logged("resources", publish(ctx))
+		}
+	})
 	go every(ctx, collectEvery, func(ctx context.Context) { a.logged("collect", a.Collect(ctx)) })
 	go every(ctx, sampleEvery, a.judge)
 	go a.reportAlways(ctx)

@@ -8,16 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
-	"k8s.io/dynamic-resource-allocation/resourceslice"
 
 	"github.com/drayage/dray/internal/function/dockercli"
 	"github.com/drayage/dray/internal/function/external"
@@ -28,65 +24,13 @@ import (
 	"github.com/drayage/dray/internal/link/transport"
 	"github.com/drayage/dray/internal/link/vxlan"
 	"github.com/drayage/dray/internal/node/doctor"
-	"github.com/drayage/dray/internal/spec/dpdk"
 	"github.com/drayage/dray/internal/spec/inventory"
-	"github.com/drayage/dray/internal/spec/release"
 	"github.com/drayage/dray/kube/api/v1alpha1"
 	"github.com/drayage/dray/kube/internal/nodenet"
 )
 
 // fieldManager owns what this daemon writes.
 const fieldManager = "dray-node"
-
-// maxPorts is how many ports a node serves. The broker has tested limits per
-// link; this one bounds its threads and descriptors.
-const maxPorts = 256
-
-// resources is what the scheduler learns of this node: one device that many
-// claims share, with a number of ports. Claims name the nodes that the operator has
-// planned for; the other attributes are for people who look.
-func resources(node string, inv *inventory.Inventory) resourceslice.DriverResources {
-	many := true
-	one, attribute := resource.MustParse("1"), func(s string) resourcev1.DeviceAttribute {
-		return resourcev1.DeviceAttribute{StringValue: &s}
-	}
-	var transports []string
-	for _, t := range inv.Transports {
-		if t.Status == inventory.OK {
-			transports = append(transports, t.Name)
-		}
-	}
-	numa := int64(inv.Host.NUMANodes)
-	device := resourcev1.Device{
-		Name:                     v1alpha1.Device,
-		AllowMultipleAllocations: &many,
-		Attributes: map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{
-			v1alpha1.AttributeNode: attribute(node),
-			"transports":           attribute(strings.Join(transports, " ")),
-			"numaNodes":            {IntValue: &numa},
-			"release":              attribute(release.Version()),
-		},
-		Capacity: map[resourcev1.QualifiedName]resourcev1.DeviceCapacity{
-			v1alpha1.CapacityPorts: {Value: *resource.NewQuantity(maxPorts, resource.DecimalSI), RequestPolicy: &resourcev1.CapacityRequestPolicy{Default: &one}},
-		},
-	}
-	if versions := driverOf(inv); versions != "" {
-		device.Attributes["dpdk"] = attribute(versions)
-	}
-	return resourceslice.DriverResources{Pools: map[string]resourceslice.Pool{
-		node: {Slices: []resourceslice.Slice{{Devices: []resourcev1.Device{device}}}},
-	}}
-}
-
-// driverOf is the versions of DPDK for which the node has a driver; "" if it has none.
-func driverOf(inv *inventory.Inventory) string {
-	for _, d := range inv.DPDK {
-		if d.Name == dpdk.NetDray && d.Status == inventory.OK {
-			return d.Version
-		}
-	}
-	return ""
-}
 
 // inspect finds out what links this node can make. network is nil without dray-net.
 func inspect(ctx context.Context, network *nodenet.Info) (*inventory.Inventory, error) {
@@ -124,38 +68,52 @@ func offered(d transport.Driver, network *nodenet.Info) inventory.Transport {
 	return t
 }
 
-// publishInventory lets the operator plan for this node. It writes what has changed.
-func (a *Agent) publishInventory(ctx context.Context) error {
+// publishInventory lets the operator plan for this node. It writes what has changed, and
+// reports whether anything has.
+func (a *Agent) publishInventory(ctx context.Context) (changed bool, err error) {
 	network, err := a.network(ctx)
-	if before := a.published.Load(); err != nil || before != nil && reflect.DeepEqual(before.network, network) {
-		return err
+	calibrated := versionOf(a.o.Calibration)
+	if before := a.published.Load(); err != nil || before != nil && before.calibrated == calibrated && reflect.DeepEqual(before.network, network) {
+		return false, err
 	}
 	inv, err := inspect(ctx, network)
 	if err != nil {
-		return fmt.Errorf("inspect the node: %w", err)
+		return false, fmt.Errorf("inspect the node: %w", err)
 	}
 	inv.Host.Hostname = a.o.Node
 	a.specs.dpdk.describe(inv)
+	recallCalibration(inv, a.o.Calibration)
 	node, err := a.o.Client.CoreV1().Nodes().Get(ctx, a.o.Node, metav1.GetOptions{})
 	if err != nil {
-		return fmt.Errorf("publish the inventory of the node: %w", err)
+		return false, fmt.Errorf("publish the inventory of the node: %w", err)
 	}
 	if err := a.publish(ctx, fieldManager, node, v1alpha1.KeyInventory, inv); err != nil {
-		return err
+		return false, err
 	}
 	if network != nil {
 		if err := a.publish(ctx, fieldManager+"-network", node, v1alpha1.KeyNetwork, network); err != nil {
-			return err
+			return false, err
 		}
 	}
-	a.published.Store(&published{network, inv})
-	return nil
+	logCalibration(a.o.Log, inv)
+	a.published.Store(&published{network, calibrated, cpusOf(node, inv), inv})
+	return true, nil
 }
 
-// published is what the operator knows of this node.
+// published is what the operator and the scheduler know of this node.
 type published struct {
-	network   *nodenet.Info
-	inventory *inventory.Inventory
+	network    *nodenet.Info
+	calibrated version // of the file
+	cpus       int     // that Kubernetes gives to pods
+	inventory  *inventory.Inventory
+}
+
+// cpusOf is how many whole CPUs pods of a node can have.
+func cpusOf(node *corev1.Node, inv *inventory.Inventory) int {
+	if cpus, ok := node.Status.Allocatable[corev1.ResourceCPU]; ok {
+		return int(cpus.MilliValue() / 1000)
+	}
+	return len(inv.Host.CPUs)
 }
 
 // network is what the node offers to other nodes. If dray-net is away, as during an

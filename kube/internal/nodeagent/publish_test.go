@@ -5,6 +5,8 @@ package nodeagent
 import (
 	"testing"
 
+	resourcev1 "k8s.io/api/resource/v1"
+
 	"github.com/drayage/dray/internal/spec/dpdk"
 	"github.com/drayage/dray/internal/spec/inventory"
 	"github.com/drayage/dray/kube/api/v1alpha1"
@@ -16,12 +18,13 @@ func TestAttributesOfANode(t *testing.T) {
 		return inventory.Item{Name: name, Status: s, Version: "22.11"}
 	}
 	inv := &inventory.Inventory{
-		Host:       inventory.Host{NUMANodes: 2},
+		Host: inventory.Host{NUMANodes: 2, Isolated: []int{2, 3, 4},
+			HugePages: []inventory.HugePg{{Size: 2 << 20, Total: 512}, {Size: 1 << 30, Total: 4}}},
 		Transports: []inventory.Transport{{Item: item("shm", inventory.OK)}, {Item: item("memif", inventory.Missing)}, {Item: item("vxlan", inventory.OK)}},
 	}
 	for status, versions := range map[inventory.Status]string{inventory.OK: "22.11", inventory.Missing: ""} {
 		inv.DPDK = []inventory.Item{item(dpdk.NetDray, status)}
-		d := resources("n1", inv).Pools["n1"].Slices[0].Devices[0]
+		d := resources("n1", 4, inv).Pools["n1"].Slices[0].Devices[0]
 		if got := *d.Attributes["transports"].StringValue; got != "shm vxlan" {
 			t.Errorf("transports %q", got)
 		}
@@ -29,8 +32,10 @@ func TestAttributesOfANode(t *testing.T) {
 		if known != (versions != "") || known && *got.StringValue != versions {
 			t.Errorf("with a driver that is %s: %+v", status, got)
 		}
-		if n := *d.Attributes["numaNodes"].IntValue; n != 2 {
-			t.Errorf("%d NUMA nodes", n)
+		for name, want := range map[resourcev1.QualifiedName]int64{"numaNodes": 2, "isolatedCPUs": 3, "hugepages2Mi": 512, "hugepages1Gi": 4} {
+			if n := d.Attributes[name].IntValue; n == nil || *n != want {
+				t.Errorf("%s: %v", name, d.Attributes[name])
+			}
 		}
 		if ports := d.Capacity[v1alpha1.CapacityPorts].Value; *d.Attributes[v1alpha1.AttributeNode].StringValue != "n1" || ports.Value() != maxPorts {
 			t.Errorf("%+v", d)

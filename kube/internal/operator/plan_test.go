@@ -5,6 +5,7 @@ package operator
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -149,6 +150,53 @@ func TestEvidenceIsNoPartOfThePlan(t *testing.T) {
 	b := newBench(t, newChain(chainSpec(easy)), measured, newNode("n2"))
 	b.reconcile()
 	checkTemplate(t, b.templates()["f1-du"], "du")
+}
+
+// capacities is what the only request of a function's template asks of a device.
+func (b *bench) capacities(function string) string {
+	b.Helper()
+	var all []string
+	for name, q := range b.templates()["f1-"+function].Spec.Spec.Devices.Requests[0].Exactly.Capacity.Requests {
+		all = append(all, fmt.Sprintf("%s %s", name, q.String()))
+	}
+	slices.Sort(all)
+	return strings.Join(all, ", ")
+}
+
+// TestPortsAskForWhatTheirLinkMustCarry: each end of a link asks for it, and nothing that no
+// requirement says.
+func TestPortsAskForWhatTheirLinkMustCarry(t *testing.T) {
+	b := newBench(t, newChain(chainSpec(easy)), newNode("n1"))
+	for requires, want := range map[string]string{
+		easy:                      "ports 1",
+		`"packet_rate":"100kpps"`: "ports 1, shmPacketRate 100k",
+		`"min_bitrate":"1Gbps","packet_rate":"100kpps"`: "ports 1, shmBitrate 1G, shmPacketRate 100k",
+	} {
+		b.change(chainSpec(requires))
+		b.reconcile()
+		for _, function := range []string{"cu", "du"} {
+			if got := b.capacities(function); got != want {
+				t.Errorf("%s of %s: %s, want %s", function, requires, got, want)
+			}
+		}
+	}
+	b.change(strings.Replace(chainSpec(`"packet_rate":"1Gpps"`), "{", `{"policy":{"on_infeasible":"warn"},`, 1))
+	b.reconcile()
+	if got := b.capacities("cu"); got != "ports 1" { // it is to be measured in any case
+		t.Errorf("of a chain that no node carries: %s", got)
+	}
+}
+
+// TestACalibrationIsEvidence: a node is planned for by what was measured on it.
+func TestACalibrationIsEvidence(t *testing.T) {
+	measured := newNode("n1", func(inv *inventory.Inventory) {
+		inv.Calibration = []inventory.Calibration{{Transport: "shm", Source: "run 7", PacketRate: 5e6}}
+	})
+	b := newBench(t, newChain(chainSpec(`"packet_rate":"5Mpps"`)), measured, newNode("n2"))
+	b.wants(b.reconcile(), v1alpha1.ConditionPlanned, metav1.ConditionTrue, v1alpha1.ReasonPlanned, "on n1; not on n2: link f1u: packet_rate ≥ 5Mpps: ")
+	if got := b.capacities("cu"); got != "ports 1, shmPacketRate 5M" {
+		t.Error(got)
+	}
 }
 
 func TestNodesThatCannot(t *testing.T) {

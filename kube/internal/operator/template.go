@@ -5,6 +5,7 @@ package operator
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 
 	resourcev1 "k8s.io/api/resource/v1"
@@ -56,7 +57,7 @@ func template(c *v1alpha1.Chain, d decision, instances []*chain.Function) (*reso
 				return nil, err
 			}
 			if i == 0 {
-				devices.Requests = append(devices.Requests, requestOf(p, d.nodes))
+				devices.Requests = append(devices.Requests, requestOf(p, d.nodes, capacities(d.chain, link)))
 			}
 			devices.Config = append(devices.Config, config)
 		}
@@ -76,17 +77,35 @@ func linkOf(p *plan.Plan, function, port string) *plan.Link {
 	return nil
 }
 
-// requestOf asks for one port of a node. It states the defaults of the API, so that it
+// capacities are what a port of the link takes of its node: one port, and the rates that the
+// link must carry. Where the other port will be is not known yet, so they count as if on the
+// same node. A chain that is to be measured in any case asks for no rates.
+func capacities(c *chain.Chain, l *plan.Link) map[resourcev1.QualifiedName]resource.Quantity {
+	all := map[resourcev1.QualifiedName]resource.Quantity{v1alpha1.CapacityPorts: *resource.NewQuantity(1, resource.DecimalSI)}
+	if c.Policy.OnInfeasible == chain.Warn {
+		return all
+	}
+	demand := l.Demand()
+	for name, n := range map[resourcev1.QualifiedName]uint64{
+		v1alpha1.CapacityBitrate(l.Transport):    uint64(demand.Bitrate),
+		v1alpha1.CapacityPacketRate(l.Transport): uint64(demand.PacketRate),
+	} {
+		if n > 0 {
+			all[name] = *resource.NewQuantity(int64(min(n, math.MaxInt64)), resource.DecimalSI)
+		}
+	}
+	return all
+}
+
+// requestOf asks for a port of a node. It states the defaults of the API, so that it
 // can be compared with what the API server returns.
-func requestOf(p chain.Port, nodes []string) resourcev1.DeviceRequest {
+func requestOf(p chain.Port, nodes []string, takes map[resourcev1.QualifiedName]resource.Quantity) resourcev1.DeviceRequest {
 	return resourcev1.DeviceRequest{Name: p.Name, Exactly: &resourcev1.ExactDeviceRequest{
 		DeviceClassName: v1alpha1.Driver,
 		AllocationMode:  resourcev1.DeviceAllocationModeExactCount,
 		Count:           1,
 		Selectors:       []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{Expression: selector(nodes)}}},
-		Capacity: &resourcev1.CapacityRequirements{Requests: map[resourcev1.QualifiedName]resource.Quantity{
-			v1alpha1.CapacityPorts: *resource.NewQuantity(1, resource.DecimalSI),
-		}},
+		Capacity:        &resourcev1.CapacityRequirements{Requests: takes},
 	}}
 }
 
