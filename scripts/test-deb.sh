@@ -58,6 +58,10 @@ use() {
 	grep -q "DPDK ABI .*/dpdk/pmds-" <<<"$(dray version)" || die "the driver is not found: $(dray version)"
 	grep -q 'libdray\.so\.0 ' <<<"$(ldconfig -p)" || die "the loader does not know libdray"
 	test -s /usr/share/man/man1/dray-run.1.gz -a -s /usr/share/bash-completion/completions/dray || die "there is no manual page or completion"
+	# The plugin of kubectl. There is no kubectl, so this asks what kubectl would ask.
+	grep -q '^dray ' <<<"$(kubectl-dray version)" || die "kubectl-dray is not dray: $(kubectl-dray version)"
+	grep -q '^status' <<<"$(kubectl-dray __complete '')" || die "kubectl-dray completes nothing"
+	test -x /usr/bin/kubectl_complete-dray -a -s /usr/share/man/man1/kubectl-dray-run.1.gz || die "the plugin has no completion or manual page"
 	dray doctor >/dev/null
 	local example=/usr/share/doc/drayage/examples/f1-split.yaml
 	say "dray run $example"
