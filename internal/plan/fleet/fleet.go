@@ -179,8 +179,9 @@ func Bare(l plan.Link) plan.Link {
 }
 
 // Same reports whether two planned links are made in the same way, whatever the reasons for
-// that and whatever is required of them.
+// that and whatever is required of them: isolation only decides which transports there are.
 func Same(a, b plan.Link) bool {
+	a.Isolation, b.Isolation = "", ""
 	return signature(a.With(plan.Limits{})) == signature(b.With(plan.Limits{}))
 }
 
