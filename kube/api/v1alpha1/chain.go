@@ -76,6 +76,9 @@ type LinkStatus struct {
 	Name      string      `json:"name"`
 	Transport string      `json:"transport,omitempty"`
 	Ends      []EndStatus `json:"ends,omitempty"`
+	// Local is the transport that nodes put behind the link's ports if both are on one node.
+	// They move a link to it while its ports are open.
+	Local string `json:"local,omitempty"`
 	// Idle says that the link is one of an instance that no pod has, so nothing waits for it.
 	Idle bool `json:"idle,omitempty"`
 	// Limits are what the chain requires of the link now. Nodes judge by them, also if a pod
@@ -101,13 +104,20 @@ type EndStatus struct {
 	Port     string `json:"port"`
 	Pod      string `json:"pod,omitempty"`
 	Node     string `json:"node,omitempty"`
+	// Transport is what the node has put behind the port; empty: it has not said.
+	Transport string `json:"transport,omitempty"`
 	// Tunnel is where the node receives the link; only if the link's ends are on
 	// different nodes.
 	Tunnel *Tunnel `json:"tunnel,omitempty"`
 }
 
+// PortData is what a node says of a port in the data of the device in its claim's status.
+type PortData struct {
+	*Tunnel
+	Transport string `json:"transport,omitempty"` // behind the port
+}
+
 // Tunnel is where a node receives the packets of a link from another node (RFC 7348).
-// Each node reports it in the data of the device in its claim's status.
 type Tunnel struct {
 	Address string `json:"address"`
 	VNI     int    `json:"vni"`

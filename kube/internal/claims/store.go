@@ -108,6 +108,22 @@ func (s *Store) Remove(ctx context.Context, uid types.UID, before func(stay []Cl
 	})
 }
 
+// Update keeps the claims that change changes.
+func (s *Store) Update(ctx context.Context, change func(*Claim) bool) error {
+	return s.locked(ctx, func() error {
+		all, err := s.read()
+		if err != nil {
+			return err
+		}
+		for i := range all {
+			if change(&all[i]) {
+				err = errors.Join(err, s.write(all[i]))
+			}
+		}
+		return err
+	})
+}
+
 // Use calls f with all claims, the oldest first, while none can change.
 func (s *Store) Use(ctx context.Context, f func([]Claim) error) error {
 	return s.locked(ctx, func() error {

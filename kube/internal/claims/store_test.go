@@ -168,3 +168,24 @@ func TestTwoInstancesTakeTurns(t *testing.T) {
 		t.Errorf("waiting for the lock: %v", err)
 	}
 }
+
+// What is changed stays changed, also if the kubelet asks again.
+func TestAClaimIsUpdated(t *testing.T) {
+	s, _ := open(t)
+	ctx := context.Background()
+	du, cu := claim("u1", "du"), claim("u2", "cu-up")
+	if err := errors.Join(s.Add(ctx, du), s.Add(ctx, cu)); err != nil {
+		t.Fatal(err)
+	}
+	err := s.Update(ctx, func(c *claims.Claim) bool {
+		c.Ports[0].Link.Transport = "bridge"
+		return c.UID == du.UID
+	})
+	if err := errors.Join(err, s.Add(ctx, du)); err != nil {
+		t.Fatal(err)
+	}
+	all, err := s.List(ctx)
+	if err != nil || len(all) != 2 || all[0].Ports[0].Link.Transport != "bridge" || all[1].Ports[0].Link.Transport != "shm" {
+		t.Errorf("%+v, %v", all, err)
+	}
+}

@@ -8,11 +8,11 @@ import apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1
 func status() apiextensionsv1.JSONSchemaProps {
 	conditions := list(condition())
 	conditions.XListType, conditions.XListMapKeys = ptr("map"), []string{"type"}
-	end := object("", texted("function", "port", "pod", "node"), "function", "port")
+	end := object("", texted("function", "port", "pod", "node", "transport"), "function", "port")
 	tunnel := object("", texted("address"), "address", "vni")
 	tunnel.Properties["vni"] = apiextensionsv1.JSONSchemaProps{Type: "integer", Format: "int32"}
 	end.Properties["tunnel"] = tunnel
-	link := object("", texted("name", "transport"), "name")
+	link := object("", texted("name", "transport", "local"), "name")
 	link.Properties["ends"] = list(end)
 	limits := object("", texted("text"), "generation", "text")
 	limits.Properties["generation"] = apiextensionsv1.JSONSchemaProps{Type: "integer", Format: "int64"}

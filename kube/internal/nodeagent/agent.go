@@ -216,6 +216,9 @@ func (a *Agent) reconcile(ctx context.Context) {
 // apply makes the broker serve what the claims of this node want, and reports where this
 // node receives links from others.
 func (a *Agent) apply(ctx context.Context) (found faults, err error) {
+	if err := a.store.Update(ctx, a.links.peers.move); err != nil {
+		return nil, err
+	}
 	err = a.store.Use(ctx, func(all []claims.Claim) error {
 		found, err = a.applyTo(ctx, all)
 		return err
@@ -266,6 +269,9 @@ func (a *Agent) follow(ctx context.Context) {
 
 // halves is a text that changes if the halves that claims want change.
 func (a *Agent) halves(ctx context.Context) (string, error) {
+	if err := a.store.Update(ctx, a.links.peers.move); err != nil {
+		return "", err
+	}
 	all, err := a.store.List(ctx)
 	if err != nil {
 		return "", err

@@ -46,7 +46,7 @@ func linkOf(c *claims.Claim, p *claims.Port) string {
 
 // checkLink refuses a link that this node cannot make.
 func checkLink(l *plan.Link) error {
-	backend, known := map[string]plan.Backend{shm.Name: plan.BackendShm, bridge.Name: plan.BackendNetdev}[l.Transport]
+	backend, known := fleet.Backends[l.Transport]
 	if !known || len(l.Ends) != 2 {
 		return fmt.Errorf("link %s has transport %q and %d ends: nodes make only links of %s or %s between two ports so far",
 			l.Name, l.Transport, len(l.Ends), shm.Name, bridge.Name)
@@ -86,6 +86,8 @@ type wish struct {
 	// unknown: nobody says where the other end is, or dray-net is away, so a link that is
 	// up stays as it is.
 	unknown bool
+	// faulty: something is wrong with the half, so a link of shared memory does not move to it.
+	faulty bool
 }
 
 // wanted are the links that the claims ask for, by name. A port whose claim is
@@ -161,6 +163,17 @@ func (w *wish) bothHere() {
 // bridged reports whether the half has the link's ports.
 func (w *wish) bridged() bool { return w.half != nil && len(w.half.MAC) == 0 }
 
+// transport is what is behind the ports of the link, once it is as wished.
+func (w *wish) transport(received tunnels) string {
+	switch _, tunnel := received.at[w.spec.Link]; {
+	case tunnel:
+		return vxlan.Name
+	case w.bridged():
+		return bridge.Name
+	}
+	return shm.Name
+}
+
 // portOf is a port of a claim on a bridged link.
 func (l *links) portOf(c *claims.Claim, p *claims.Port) nodenet.Port {
 	i := p.End()
@@ -234,7 +247,8 @@ type applied struct {
 // tunnels say where this node receives links from others, by link.
 type tunnels struct {
 	at      map[string]v1alpha1.Tunnel
-	unknown map[string]bool // links that may have one
+	unknown map[string]bool   // links that may have one
+	over    map[string]string // the transport behind a link's ports here
 }
 
 // apply makes the broker serve exactly the links that the claims ask for, and dray-net
@@ -258,14 +272,20 @@ func (l *links) apply(ctx context.Context, all []claims.Claim) (applied, error) 
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(wishes)) {
-		if !wishes[name].brokered() {
+		w := wishes[name]
+		received.over[name] = w.transport(received)
+		if !w.brokered() {
 			continue
 		}
-		served := slices.ContainsFunc(status, func(s broker.LinkStatus) bool { return s.Name == name })
-		if served && wishes[name].unknown && !wishes[name].bridged() {
+		i := slices.IndexFunc(status, func(s broker.LinkStatus) bool { return s.Name == name })
+		if i >= 0 && w.unknown && !w.bridged() {
 			continue
 		}
-		if fault := l.serve(ctx, client, wishes[name].served(), served); fault != nil {
+		if i >= 0 && w.faulty && status[i].Kind == broker.KindShm {
+			received.over[name] = shm.Name
+			continue
+		}
+		if fault := l.serve(ctx, client, w.served(), i >= 0); fault != nil {
 			found.blame(all, name, bothEnds, fault)
 		}
 	}
@@ -279,10 +299,11 @@ func (l *links) apply(ctx context.Context, all []claims.Claim) (applied, error) 
 // A new link without its half waits as if its other end had not come: a pod should start
 // all the same. The ports of a bridged link are in its half, so then there are none.
 func (l *links) makeHalves(ctx context.Context, all []claims.Claim, wishes map[string]*wish, found faults) tunnels {
-	received := tunnels{map[string]v1alpha1.Tunnel{}, map[string]bool{}}
+	received := tunnels{map[string]v1alpha1.Tunnel{}, map[string]bool{}, map[string]string{}}
 	if halves := halvesOf(wishes); len(halves) > 0 {
 		l.askHalves(ctx, halves, received, func(name string, end int, fault error) {
-			if wishes[name].bridged() {
+			if w := wishes[name]; w.bridged() {
+				w.faulty = true
 				found.blame(all, name, end, fault)
 			}
 		})

@@ -23,15 +23,16 @@ import (
 // judgement is what the latest intervals say of a link.
 type judgement struct {
 	tunnel   bool  // it crosses nodes
+	bridged  bool  // its ports are on a bridge
 	limitsOf int64 // claims.Port.LimitsOf
 	verdicts []verdict.Verdict
 	why      string // there is no verdict
 }
 
-// of are the verdicts on a link that crosses nodes, or does not, by limits of that generation;
-// without any, also why. A judgement from before the link moved, or its limits changed, says nothing.
-func (j judgement) of(tunnel bool, limitsOf int64) (verdicts []verdict.Verdict, why string) {
-	if j.tunnel != tunnel || j.limitsOf != limitsOf || j.why == "" && j.verdicts == nil {
+// of are the verdicts on a port's link that crosses nodes, or does not; without any, also why.
+// A judgement from before the link moved, or its limits changed, says nothing.
+func (j judgement) of(tunnel bool, p *claims.Port) (verdicts []verdict.Verdict, why string) {
+	if j.tunnel != tunnel || j.bridged != bridged(&p.Link) || j.limitsOf != p.LimitsOf || j.why == "" && j.verdicts == nil {
 		return nil, "no traffic has been measured yet"
 	}
 	return j.verdicts, j.why
@@ -162,7 +163,7 @@ func generationOf(p *claims.Port) int64 {
 
 // judge is the verdict on one link.
 func (c *crossed) judge(ctx context.Context, name string, p *claims.Port, l *live.Link, ask measuring, now time.Time) judgement {
-	j := judgement{tunnel: c.tunnel, limitsOf: p.LimitsOf}
+	j := judgement{tunnel: c.tunnel, bridged: bridged(&p.Link), limitsOf: p.LimitsOf}
 	l.Verdicts = nil
 	if err := c.follow(ctx, name, p, ask, now); err != nil {
 		j.why = err.Error()

@@ -102,7 +102,7 @@ func (m *measured) pass(n int, change func(*probe.Interval)) (link live.Link, j 
 
 // conditions are those of the claim's port.
 func (m *measured) conditions(j judgement) map[string]condition {
-	verdicts, why := j.of(true, 0)
+	verdicts, why := j.of(true, &m.claims[0].Ports[0])
 	all := map[string]condition{}
 	for _, c := range conditionsOf(&m.claims[0].Ports[0], verdicts, why) {
 		all[c.Type] = c
@@ -192,12 +192,12 @@ func TestAnEpochBeginsAgain(t *testing.T) {
 func TestALinkThatIsOnOneNodeAgain(t *testing.T) {
 	m := newMeasured(t)
 	_, j := m.pass(5, good)
-	if verdicts, why := j.of(false, 0); verdicts != nil || why == "" {
+	if verdicts, why := j.of(false, &m.claims[0].Ports[0]); verdicts != nil || why == "" {
 		t.Errorf("before the next sample, the tunnel's verdicts are %+v", verdicts)
 	}
 	m.received = tunnels{}
 	link, j := m.pass(1, nil)
-	if verdicts, _ := j.of(false, 0); len(verdicts) != 1 || len(link.Verdicts) != 1 || len(m.crossings) != 0 {
+	if verdicts, _ := j.of(false, &m.claims[0].Ports[0]); len(verdicts) != 1 || len(link.Verdicts) != 1 || len(m.crossings) != 0 {
 		t.Errorf("%+v, %d kept", j, len(m.crossings))
 	}
 }
@@ -223,12 +223,12 @@ func TestALinkOfInterfacesHasVerdicts(t *testing.T) {
 	}
 	m.epoch, m.intervals = m.epoch+1, nil
 	_, j = m.pass(10, known)
-	if verdicts, _ := j.of(true, 0); verdicts != nil {
+	if verdicts, _ := j.of(true, &m.claims[0].Ports[0]); verdicts != nil {
 		t.Errorf("what was measured on one node is said of two: %+v", verdicts)
 	}
 	links := addInterfaceLinks(m.claims, nil)
 	j = m.crossings.judge(t.Context(), m.claims, links, m.received, m.ask, m.now)[crossingLink]
-	verdicts, _ := j.of(false, 0)
+	verdicts, _ := j.of(false, &m.claims[0].Ports[0])
 	if len(verdicts) != 2 || verdicts[0].Verdict != verdict.Met || strings.Contains(verdicts[0].Measured.Text, "±") || strings.Contains(verdicts[0].Basis, "two nodes") || !strings.Contains(verdicts[0].Measured.Text, "40") {
 		t.Errorf("on one node: %+v", verdicts)
 	}

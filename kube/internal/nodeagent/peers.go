@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/drayage/dray/internal/plan"
+	"github.com/drayage/dray/internal/plan/fleet"
 	"github.com/drayage/dray/kube/api/v1alpha1"
 	"github.com/drayage/dray/kube/internal/claims"
 )
@@ -100,22 +101,46 @@ func (p *peers) chain(namespace, name string) *v1alpha1.ChainStatus {
 	return nil
 }
 
+// link is what the chain's status says of a port's link; nil if nothing.
+func (p *peers) link(c *claims.Claim, port *claims.Port) *v1alpha1.LinkStatus {
+	status := p.chain(c.Namespace, port.Chain)
+	if status == nil {
+		return nil
+	}
+	for i := range status.Links {
+		if status.Links[i].Name == port.Link.Name {
+			return &status.Links[i]
+		}
+	}
+	return nil
+}
+
 // limit replaces what claims say is required of their links by what their chains require now.
 func (p *peers) limit(all []claims.Claim) {
 	for i := range all {
 		for j := range all[i].Ports {
 			port := &all[i].Ports[j]
-			status := p.chain(all[i].Namespace, port.Chain)
-			if status == nil {
-				continue
-			}
-			for _, l := range status.Links {
-				if l.Name == port.Link.Name && l.Limits != nil {
-					limitPort(port, l.Limits)
-				}
+			if l := p.link(&all[i], port); l != nil && l.Limits != nil {
+				limitPort(port, l.Limits)
 			}
 		}
 	}
+}
+
+// move gives the links of a claim the transports that their chains want now, and reports
+// whether one has changed. A link that cannot have it stays as it is.
+func (p *peers) move(c *claims.Claim) (changed bool) {
+	for i := range c.Ports {
+		port := &c.Ports[i]
+		l := p.link(c, port)
+		if l == nil || l.Local == "" || l.Local == port.Link.Transport {
+			continue
+		}
+		if moved, err := fleet.Moved(port.Link, l.Local); err == nil && checkLink(&moved) == nil {
+			port.Link, changed = moved, true
+		}
+	}
+	return changed
 }
 
 func limitPort(port *claims.Port, limits *v1alpha1.Limits) {
@@ -133,21 +158,16 @@ func limitPort(port *claims.Port, limits *v1alpha1.Limits) {
 // of is the other end of a port's link if that is on another node, otherwise nil. known is
 // false if the chain's status does not say where the ends are.
 func (p *peers) of(c *claims.Claim, port *claims.Port) (peer *elsewhere, known bool) {
-	status := p.chain(c.Namespace, port.Chain)
-	if status == nil {
+	l := p.link(c, port)
+	if l == nil {
 		return nil, false
 	}
-	for _, l := range status.Links {
-		if l.Name == port.Link.Name {
-			return p.otherEnd(l, port), true
-		}
-	}
-	return nil, false
+	return p.otherEnd(l, port), true
 }
 
 // otherEnd is the end of a link that is not the port, if it is on another node and the
 // port itself is still on this one.
-func (p *peers) otherEnd(l v1alpha1.LinkStatus, port *claims.Port) (peer *elsewhere) {
+func (p *peers) otherEnd(l *v1alpha1.LinkStatus, port *claims.Port) (peer *elsewhere) {
 	for _, e := range l.Ends {
 		switch own := e.Function == port.Function && e.Port == port.Port; {
 		case own && e.Node != p.node:

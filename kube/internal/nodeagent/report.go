@@ -38,6 +38,7 @@ type report struct {
 	at         time.Time
 	conditions map[string][]condition     // by request
 	tunnels    map[string]v1alpha1.Tunnel // likewise
+	over       map[string]string          // likewise, the transport behind the port
 	kept       map[string]bool            // requests whose tunnel stays as the claim has it
 }
 
@@ -110,7 +111,7 @@ func (a *Agent) reportAll(ctx context.Context) {
 // links to the claim's status. Without that the pod works all the same, so an
 // error is only logged.
 func (a *Agent) report(ctx context.Context, c *claims.Claim) {
-	now := report{at: a.now(), conditions: map[string][]condition{}, tunnels: map[string]v1alpha1.Tunnel{}, kept: map[string]bool{}}
+	now := report{at: a.now(), conditions: map[string][]condition{}, tunnels: map[string]v1alpha1.Tunnel{}, over: map[string]string{}, kept: map[string]bool{}}
 	a.told.Lock()
 	before, known := a.told.claims[c.UID]
 	pointless := now.at.Sub(a.told.refused) < refusedFor
@@ -123,11 +124,12 @@ func (a *Agent) report(ctx context.Context, c *claims.Claim) {
 		if tunnel {
 			now.tunnels[p.Request] = t
 		}
+		now.over[p.Request] = received.over[link]
 		judged := latest(a.live.judged)[link]
 		if received.unknown[link] { // the other node relies on what the claim says of the tunnel
 			now.kept[p.Request], tunnel = true, judged.tunnel
 		}
-		verdicts, nothing := judged.of(tunnel, p.LimitsOf)
+		verdicts, nothing := judged.of(tunnel, p)
 		now.conditions[p.Request] = conditionsOf(p, verdicts, nothing)
 	}
 	if known && !worthWriting(before, now) || pointless {
@@ -188,7 +190,7 @@ func worthWriting(before, now report) bool {
 		return condition{Type: c.Type, Status: c.Status, Reason: c.Reason, limitsOf: c.limitsOf}
 	}
 	old := now.at.Sub(before.at) >= refreshEvery
-	return !maps.Equal(before.tunnels, now.tunnels) || before.differs(now, words) || old && before.differs(now, figures)
+	return !maps.Equal(before.tunnels, now.tunnels) || !maps.Equal(before.over, now.over) || before.differs(now, words) || old && before.differs(now, figures)
 }
 
 // differs compares two reports by a part of each condition.
@@ -283,10 +285,14 @@ func deviceStatus(p *claims.Port, r report, before []resourcev1.AllocatedDeviceS
 		share := string(*p.ShareID)
 		d.ShareID = &share
 	}
+	data := v1alpha1.PortData{Transport: r.over[p.Request]}
 	if t, ok := r.tunnels[p.Request]; ok {
-		text, err := json.Marshal(t)
+		data.Tunnel = &t
+	}
+	if data != (v1alpha1.PortData{}) {
+		text, err := json.Marshal(data)
 		if err != nil {
-			panic("a tunnel: " + err.Error()) // text and a number
+			panic("data of a port: " + err.Error()) // text and a number
 		}
 		d.Data = &runtime.RawExtension{Raw: text}
 	}

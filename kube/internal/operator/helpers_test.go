@@ -186,6 +186,14 @@ func withoutShm(inv *inventory.Inventory) {
 	inv.Transports[0].Status, inv.Transports[0].Reason = inventory.Missing, "no memfd"
 }
 
+// withBridge adds a transport that shares no memory.
+func withBridge(inv *inventory.Inventory) {
+	bridge := inventory.Transport{Item: inventory.Item{Name: "bridge", Status: inventory.OK}, Caps: inv.Transports[0].Caps}
+	bridge.Caps.Faces = append([]string{"netdev"}, bridge.Caps.Faces...)
+	bridge.Caps.Isolation, bridge.Caps.Rank = "no-shared-memory", 20
+	inv.Transports = append(inv.Transports, bridge)
+}
+
 func withVxlan(inv *inventory.Inventory) {
 	inv.Transports = append(inv.Transports, inventory.Transport{Item: inventory.Item{Name: "vxlan", Status: inventory.OK}, Caps: vxlan.New().Caps()})
 	caps := &inv.Transports[1].Caps
@@ -199,11 +207,11 @@ func withNetwork(node *corev1.ConfigMap, mtu int) *corev1.ConfigMap {
 }
 
 // receives is where the node of a pod receives its link.
-func (b *bench) receives(pod, tunnel string) {
+func (b *bench) receives(pod, data string) {
 	b.Helper()
 	var c resourcev1.ResourceClaim
 	b.must(b.r.Get(context.Background(), key(pod+"-ports"), &c))
-	c.Status.Devices[1].Data = &runtime.RawExtension{Raw: []byte(tunnel)}
+	c.Status.Devices[1].Data = &runtime.RawExtension{Raw: []byte(data)}
 	b.must(b.r.Status().Update(context.Background(), &c))
 }
 

@@ -20,6 +20,7 @@ import (
 
 	"github.com/drayage/dray/internal/plan"
 	"github.com/drayage/dray/internal/plan/fleet"
+	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/kube/api/v1alpha1"
 )
 
@@ -32,10 +33,11 @@ type port struct {
 	// conditions are what the node reports: Ready, and one for each requirement of the
 	// port's link. None: the node has not prepared the port.
 	conditions []metav1.Condition
-	// tunnel is where the node receives the port's link, if its other end is elsewhere.
-	tunnel *v1alpha1.Tunnel
+	// data is what the node says of the port: the transport behind it, and where the node
+	// receives its link if the other end is elsewhere.
+	data v1alpha1.PortData
 	// stale: the pod got its claim before the chain was planned as it is now, so the
-	// conditions are about another link.
+	// conditions are about another link, and the link cannot become that of the plan.
 	stale bool
 	// tied: the pod got its claim when the link could not cross nodes, or not as it can now.
 	tied bool
@@ -46,6 +48,12 @@ type port struct {
 // ready reports whether the node serves the port.
 func (p port) ready() bool {
 	return p.node != "" && meta.IsStatusConditionTrue(p.conditions, v1alpha1.ConditionReady)
+}
+
+// lags reports whether the node has not moved the port's link yet. If its ends are on several
+// nodes, its tunnel says more.
+func (p port) lags(l plan.Link, nodes []string) bool {
+	return len(nodes) == 1 && p.data.Transport != "" && p.data.Transport != l.Transport
 }
 
 // claim is a claim with the pod that has it.
@@ -84,8 +92,8 @@ func observe(d decision, claims []claim, given instances) map[portKey]port {
 		for request, p := range reports(claim.ResourceClaim) {
 			p.pod, p.node = claim.pod, claim.node
 			l, planned := linkOf(d.plan, function, request), parametersOf(claim.ResourceClaim, function, request)
-			if l == nil || planned == nil || !fleet.Same(planned.Link, *l) {
-				p.stale, p.conditions, p.tunnel = true, nil, nil
+			if l == nil || planned == nil || fleet.CanBecome(planned.Link, *l) != nil {
+				p.stale, p.conditions, p.data = true, nil, v1alpha1.PortData{}
 			} else {
 				p.tied, p.older = !sameAcross(planned.Across, d.across.Link(l.Name)), !fleet.SameLimits(planned.Link, *l)
 			}
@@ -185,23 +193,27 @@ func reports(claim *resourcev1.ResourceClaim) map[string]port {
 		all[result.Request] = port{}
 		for _, device := range claim.Status.Devices {
 			if isDevice(device, result) {
-				all[result.Request] = port{conditions: device.Conditions, tunnel: tunnelOf(device)}
+				all[result.Request] = port{conditions: device.Conditions, data: dataOf(device)}
 			}
 		}
 	}
 	return all
 }
 
-// tunnelOf is what a node says of where it receives a link; nil if nothing.
-func tunnelOf(d resourcev1.AllocatedDeviceStatus) *v1alpha1.Tunnel {
-	var t v1alpha1.Tunnel
-	if d.Data == nil || json.Unmarshal(d.Data.Raw, &t) != nil || t.VNI <= 0 {
-		return nil
+// dataOf is what a node says of a port, without what makes no sense.
+func dataOf(d resourcev1.AllocatedDeviceStatus) (data v1alpha1.PortData) {
+	if d.Data == nil || json.Unmarshal(d.Data.Raw, &data) != nil {
+		return v1alpha1.PortData{}
 	}
-	if a, err := netip.ParseAddr(t.Address); err != nil || !a.Is4() {
-		return nil
+	if !slices.Contains(chain.Transports, data.Transport) {
+		data.Transport = ""
 	}
-	return &t
+	if t := data.Tunnel; t != nil {
+		if a, err := netip.ParseAddr(t.Address); err != nil || !a.Is4() || t.VNI <= 0 {
+			data.Tunnel = nil
+		}
+	}
+	return data
 }
 
 // parametersOf says which port of a function a request of a claim stands for, as it was

@@ -57,7 +57,7 @@ func TestPodsComeAndGo(t *testing.T) {
 	c := b.reconcile()
 	b.wants(c, v1alpha1.ConditionReady, yes, v1alpha1.ReasonReady, "every link has its pods")
 	b.wants(c, v1alpha1.ConditionMet, unknown, v1alpha1.ReasonNotMeasurable, "link f1u: packet_loss_ratio: cu.f1u: 12µs")
-	if got := fmt.Sprint(c.Status.Links[0].Ends); got != "[{cu f1u cu-1 n1 <nil>} {du f1u du-1 n1 <nil>}]" || c.Status.Ready != "1/1" || c.Status.Verdict != "1 met, 1 unknown" {
+	if got := fmt.Sprint(c.Status.Links[0].Ends); got != "[{cu f1u cu-1 n1  <nil>} {du f1u du-1 n1  <nil>}]" || c.Status.Ready != "1/1" || c.Status.Verdict != "1 met, 1 unknown" {
 		t.Errorf("ends %s, status %+v", got, c.Status)
 	}
 

@@ -35,7 +35,7 @@ func statusOf(c *v1alpha1.Chain, d decision, seen map[portKey]port, given instan
 				s.Links = append(s.Links, idleLink(l, seen))
 				continue
 			}
-			link, why := linkStatus(c, l, d.across, seen)
+			link, why := linkStatus(c, l, d, seen)
 			s.Links = append(s.Links, link)
 			if links++; why != "" {
 				waiting = append(waiting, "link "+l.Name+": "+why)
@@ -68,15 +68,15 @@ func idleLink(l plan.Link, seen map[portKey]port) v1alpha1.LinkStatus {
 func ends(l plan.Link, seen map[portKey]port) (all []v1alpha1.EndStatus) {
 	for _, e := range l.Ends {
 		p := seen[portKey{e.Function, e.Port}]
-		all = append(all, v1alpha1.EndStatus{Function: e.Function, Port: e.Port, Pod: p.pod, Node: p.node, Tunnel: p.tunnel})
+		all = append(all, v1alpha1.EndStatus{Function: e.Function, Port: e.Port, Pod: p.pod, Node: p.node, Transport: p.data.Transport, Tunnel: p.data.Tunnel})
 	}
 	return all
 }
 
 // linkStatus is the status of a link, and what it waits for.
-func linkStatus(c *v1alpha1.Chain, l plan.Link, apart fleet.Across, seen map[portKey]port) (v1alpha1.LinkStatus, string) {
+func linkStatus(c *v1alpha1.Chain, l plan.Link, d decision, seen map[portKey]port) (v1alpha1.LinkStatus, string) {
 	link := v1alpha1.LinkStatus{Name: l.Name, Transport: l.Transport, Ends: ends(l, seen)}
-	if other := apart.Link(l.Name); other != nil && len(nodesOf(l, seen)) > 1 {
+	if other := d.across.Link(l.Name); other != nil && len(nodesOf(l, seen)) > 1 {
 		link.Transport = other.Transport
 	}
 	old := v1alpha1.LinkStatus{}
@@ -84,6 +84,9 @@ func linkStatus(c *v1alpha1.Chain, l plan.Link, apart fleet.Across, seen map[por
 		old = c.Status.Links[i]
 	}
 	link.Limits = limitsOf(c, l, old.Limits)
+	if link.Local = l.Transport; !canMove(l, d.nodes, seen) {
+		link.Local = old.Local
+	}
 	for _, e := range l.Evidence {
 		if was := meta.FindStatusCondition(old.Requirements, e.Requirement); was != nil {
 			link.Requirements = append(link.Requirements, *was)
@@ -92,7 +95,15 @@ func linkStatus(c *v1alpha1.Chain, l plan.Link, apart fleet.Across, seen map[por
 		one.ObservedGeneration = c.Generation
 		meta.SetStatusCondition(&link.Requirements, one)
 	}
-	return link, missing(l, apart, seen)
+	return link, missing(l, d.across, seen)
+}
+
+// canMove reports whether every pod of a link can have it as it is planned.
+func canMove(l plan.Link, nodes []string, seen map[portKey]port) bool {
+	return !slices.ContainsFunc(l.Ends, func(e plan.End) bool {
+		p := seen[portKey{e.Function, e.Port}]
+		return p.stale || p.node != "" && !slices.Contains(nodes, p.node)
+	})
 }
 
 // limitsOf are what is required of a link now. The same limits keep their generation.
@@ -136,8 +147,10 @@ func missing(l plan.Link, apart fleet.Across, seen map[portKey]port) string {
 			unprepared = append(unprepared, notReady(p, e.String()))
 		case len(nodes) > 1 && p.tied:
 			unprepared = append(unprepared, fmt.Sprintf("the pod %s has its ports from before the link could cross nodes: replace the pod", p.pod))
-		case len(nodes) > 1 && p.tunnel == nil:
+		case len(nodes) > 1 && p.data.Tunnel == nil:
 			unprepared = append(unprepared, fmt.Sprintf("the node %s has no tunnel for %s yet", p.node, e))
+		case p.lags(l, nodes):
+			unprepared = append(unprepared, fmt.Sprintf("the node %s still has %s on %s, not on %s", p.node, e, p.data.Transport, l.Transport))
 		}
 	}
 	switch {

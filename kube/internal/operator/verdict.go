@@ -25,7 +25,7 @@ func judged(required plan.Evidence, l plan.Link, limits *v1alpha1.Limits, seen m
 		p := seen[portKey{e.Function, e.Port}]
 		one := metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotMeasured,
 			Message: verdict.Message{Required: required.Required, Because: "no figures yet"}.String()}
-		if reported := meta.FindStatusCondition(p.conditions, required.Requirement); reported != nil && p.judges(*reported, limits) {
+		if reported := meta.FindStatusCondition(p.conditions, required.Requirement); reported != nil && p.judges(*reported, limits) && !p.lags(l, nodesOf(l, seen)) {
 			one = *reported
 		}
 		one.Message = e.String() + ": " + one.Message
