@@ -5,12 +5,16 @@ package main
 import (
 	"context"
 	"io"
+	"maps"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/drayage/dray/internal/cluster"
+	"github.com/drayage/dray/internal/plan/fleet"
+	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/manifest"
 )
 
@@ -74,7 +78,7 @@ func newKubectlRoot(a *app) *cobra.Command {
 			return nil
 		})
 	}
-	root.AddCommand(a.clusterStatusCommand(k), a.clusterPlanCommand(k), a.clusterVerifyCommand(k), a.clusterRunCommand(k), a.clusterTopCommand(k), a.clusterReportCommand(k), a.clusterCaptureCommand(k), a.versionCommand())
+	root.AddCommand(a.clusterStatusCommand(k), a.clusterPlanCommand(k), a.clusterVerifyCommand(k), a.clusterRunCommand(k), a.clusterTopCommand(k), a.clusterReportCommand(k), a.clusterCaptureCommand(k), a.clusterRelinkCommand(k), a.versionCommand())
 	a.completeKubectl(root, k)
 	a.fitHelp(root)
 	return root
@@ -106,7 +110,18 @@ func (a *app) completeKubectl(root *cobra.Command, k *cluster.Kubectl) {
 		}
 		return names
 	}
+	links := func(argv []string) []string {
+		c, err := k.Chain(context.Background(), argv[0])
+		if err != nil {
+			return nil
+		}
+		return c.LinksOfSpec()
+	}
+	transports := func([]string) []string {
+		return append(slices.Sorted(maps.Keys(fleet.Backends)), chain.TransportAuto)
+	}
 	for name, arguments := range map[string][]words{
+		"relink": {chains, links, transports},
 		"status": {chains}, "plan": {chains}, "verify": {chains}, "top": {chains}, "report": {chains}, "capture": {chains, ports}, "run": {}, "version": {},
 	} {
 		command(root, name).ValidArgsFunction = completeWords(arguments)

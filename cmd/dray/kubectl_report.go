@@ -109,7 +109,7 @@ func reportedChain(c *cluster.Chain, links []live.Link) report.ClusterChain {
 	for _, l := range c.Status.Links {
 		one := report.ClusterLink{Name: l.Name, Transport: l.Transport, Verdicts: []verdict.Verdict{}, Traffic: trafficOf(c.Name(), l.Name, links)}
 		for _, e := range l.Ends {
-			one.Ends = append(one.Ends, report.ClusterEnd(e))
+			one.Ends = append(one.Ends, report.ClusterEnd{Function: e.Function, Port: e.Port, Pod: e.Pod, Node: e.Node})
 		}
 		for _, q := range l.Requirements {
 			one.Verdicts = append(one.Verdicts, reportedVerdict(l.Name, q))

@@ -43,6 +43,8 @@ type End struct {
 	Port     string `json:"port"`
 	Pod      string `json:"pod,omitempty"`
 	Node     string `json:"node,omitempty"`
+	// Transport is what the node has put behind the port; empty: it has not said.
+	Transport string `json:"transport,omitempty"`
 }
 
 // Name is "function.port".
@@ -76,6 +78,16 @@ func find(all []Condition, kind string) Condition {
 		}
 	}
 	return Condition{Type: kind}
+}
+
+// Link is the link of that name in the status; without one, it has no ends.
+func (c *Chain) Link(name string) Link {
+	for _, l := range c.Status.Links {
+		if l.Name == name {
+			return l
+		}
+	}
+	return Link{Name: name}
 }
 
 // Nodes are the nodes with ends of the chain's links.
