@@ -27,6 +27,8 @@ IMAGE ?=
 TAR ?=
 PREFIX ?= /usr/local
 LIBDIR ?= lib
+# Where zsh looks: the folder of packages, or that of the machine's administrator.
+ZSHDIR = share/zsh/$(if $(filter /usr,$(abspath $(PREFIX))),vendor-completions,site-functions)
 
 say = printf '\n== %s\n'
 
@@ -93,10 +95,10 @@ vnf: ## build dray-vnf, network functions on DPDK ports, into bin/
 man: build ## write the manual pages and shell completion below out/share
 	@$(say) 'writing manual pages and completion below out/share'
 	@rm -rf out/share
-	@mkdir -p out/share/man/man1 out/share/bash-completion/completions out/share/zsh/vendor-completions out/share/fish/vendor_completions.d
+	@mkdir -p out/share/man/man1 out/share/bash-completion/completions out/$(ZSHDIR) out/share/fish/vendor_completions.d
 	@bin/dray man out/share/man/man1 $$(find bin -type f ! -name '*.so' ! -name dray)
 	@bin/dray completion bash >out/share/bash-completion/completions/dray
-	@bin/dray completion zsh >out/share/zsh/vendor-completions/_dray
+	@bin/dray completion zsh >out/$(ZSHDIR)/_dray
 	@bin/dray completion fish >out/share/fish/vendor_completions.d/dray.fish
 
 .PHONY: install
