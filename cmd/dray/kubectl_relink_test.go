@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// Inventories of nodes that can make bridges as well.
-const withBridges = `sed 's/\\"name\\": \\"veth\\", \\"status\\": \\"missing\\"/\\"name\\": \\"bridge\\", \\"status\\": \\"ok\\"/' `
+// Inventories of nodes that can make bridges and memif as well.
+const withBridges = `sed 's/\\"name\\": \\"veth\\", \\"status\\": \\"missing\\"/\\"name\\": \\"bridge\\", \\"status\\": \\"ok\\"/; s/\(memif\\", \\"status\\": \\"\)missing/\1ok/' `
 
 // fakeRelink is a cluster that plans a transport for the link once the chain is patched, and has
 // another behind its ports. change is a program of sed for the chain as it is at first.
@@ -60,6 +60,7 @@ func TestRelinkIsRefused(t *testing.T) {
 		{"no such link", "", "f1 f2u bridge", `the spec of chain f1-split/f1 has no link "f2u", only f1u`, exitError},
 		{"no such transport", "", "f1 f1u wire", "wire", exitError},
 		{"no node makes it", "s/1600/1500/", "f1 f1u memif", "memif serves only ports with face dpdk", exitInfeasible},
+		{"a device of the application's own", `s/"native"/"dpdk"/; s/1600/1500/`, "f1 f1u memif", "link f1u cannot move from shm to memif: nodes cannot move a link from shm to memif; change the spec, and replace its pods", exitInfeasible},
 		{"an interface", `s/"face": "native"/"face": "netdev"/; s/"name": "f1u",/&"transport": "bridge",/`, "f1 f1u shm", "link f1u", exitInfeasible},
 		{"between nodes", `0,/"node": "n2"/s//"node": "n1"/`, "f1 f1u bridge", "link f1u cannot move from shm to bridge: its ends are on different nodes (n1, n2), and it could not cross: dray-net does not run on n1", exitInfeasible},
 		{"another node", `s/"node": "n2"/"node": "n7"/`, "f1 f1u bridge", "its pod cu-up is on n7, and the chain may then be on n1, n2", exitInfeasible},

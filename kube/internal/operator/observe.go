@@ -36,6 +36,8 @@ type port struct {
 	// data is what the node says of the port: the transport behind it, and where the node
 	// receives its link if the other end is elsewhere.
 	data v1alpha1.PortData
+	// claimed is the transport of the claim, which the node has until it says otherwise.
+	claimed string
 	// stale: the pod got its claim before the chain was planned as it is now, so the
 	// conditions are about another link, and the link cannot become that of the plan.
 	stale bool
@@ -53,8 +55,11 @@ func (p port) ready() bool {
 // lags reports whether the node has not moved the port's link yet. If its ends are on several
 // nodes, its tunnel says more.
 func (p port) lags(l plan.Link, nodes []string) bool {
-	return len(nodes) == 1 && p.data.Transport != "" && p.data.Transport != l.Transport
+	return len(nodes) == 1 && p.transport() != "" && p.transport() != l.Transport
 }
+
+// transport is what the node has behind the port; "" if that is not known.
+func (p port) transport() string { return cmp.Or(p.data.Transport, p.claimed) }
 
 // claim is a claim with the pod that has it.
 type claim struct {
@@ -95,6 +100,7 @@ func observe(d decision, claims []claim, given instances) map[portKey]port {
 			if l == nil || planned == nil || fleet.CanBecome(planned.Link, *l) != nil {
 				p.stale, p.conditions, p.data = true, nil, v1alpha1.PortData{}
 			} else {
+				p.claimed = planned.Link.Transport
 				p.tied, p.older = !sameAcross(planned.Across, d.across.Link(l.Name)), !fleet.SameLimits(planned.Link, *l)
 			}
 			seen[portKey{function, request}] = p

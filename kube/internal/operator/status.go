@@ -150,7 +150,7 @@ func missing(l plan.Link, apart fleet.Across, seen map[portKey]port) string {
 		case len(nodes) > 1 && p.data.Tunnel == nil:
 			unprepared = append(unprepared, fmt.Sprintf("the node %s has no tunnel for %s yet", p.node, e))
 		case p.lags(l, nodes):
-			unprepared = append(unprepared, fmt.Sprintf("the node %s still has %s on %s, not on %s", p.node, e, p.data.Transport, l.Transport))
+			unprepared = append(unprepared, fmt.Sprintf("the node %s still has %s on %s, not on %s", p.node, e, p.transport(), l.Transport))
 		}
 	}
 	switch {
