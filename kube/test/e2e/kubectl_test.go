@@ -13,7 +13,11 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/drayage/dray/internal/measure/live"
+	"github.com/drayage/dray/kube/api/v1alpha1"
 )
 
 // plugin builds `kubectl dray`. The returned function runs it, and returns what it prints
@@ -82,4 +86,42 @@ func TestKubectlDray(t *testing.T) {
 	if _, code := dray("status", "none"); code != 1 {
 		t.Errorf("no such chain: exit code %d", code)
 	}
+	c.relinks(dray)
+}
+
+// relinks moves the link of running pods to a bridge and back, under traffic. What nodes
+// cannot make is refused, and the link stays as it is.
+func (c *cluster) relinks(dray func(args ...string) (string, int)) {
+	c.t.Helper()
+	addresses := c.portAddresses()
+	for _, move := range []struct{ to, transport string }{{"bridge", "bridge"}, {"auto", "shm"}} {
+		if out, code := dray("relink", "f1", "f1u", move.to); code != 0 || !strings.Contains(out, "now uses "+move.transport) {
+			c.t.Errorf("relink to %s: exit code %d", move.to, code)
+		}
+		c.flows()
+		if chain, err := c.chain(); err != nil || chain.Status.Links[0].Transport != move.transport || chain.Status.Ready != "1/1" {
+			c.t.Errorf("%+v, %v", chain, err)
+		}
+		if halves := c.halves(c.node("du")); strings.Contains(strings.Join(halves, " "), c.namespace+"/") != (move.transport == "bridge") {
+			c.t.Errorf("on %s, dray-net has %s", move.transport, halves)
+		}
+		c.requirement("latency", metav1.ConditionTrue, v1alpha1.ReasonMet, "required: ≤ 100ms at p90; measured: ")
+	}
+	if _, code := dray("relink", "f1", "f1u", "veth"); code != 3 {
+		c.t.Errorf("relink to veth: exit code %d", code)
+	}
+	if got := c.portAddresses(); got != addresses {
+		c.t.Errorf("the ports have %s, not %s", got, addresses)
+	}
+	for _, name := range []string{"cu-up", "du"} {
+		var p corev1.Pod
+		if err := c.get("pod", name, &p); err != nil || p.Status.Phase != corev1.PodRunning || p.Status.ContainerStatuses[0].RestartCount != 0 {
+			c.t.Errorf("pod %s: %+v, %v", name, p.Status, err)
+		}
+	}
+	sent, received := c.finish()
+	if received.Received == 0 || sent.Received == 0 || received.Corrupt+received.Duplicates+sent.Corrupt+sent.Duplicates != 0 {
+		c.t.Errorf("sent %+v, received %+v", sent, received)
+	}
+	c.t.Logf("two moves: lost on the way there %d, in all %d, not sent %d of %d", received.Lost, sent.Lost, sent.Unsent, sent.Sent)
 }
