@@ -6,6 +6,7 @@ import (
 	"net"
 	"path/filepath"
 	"testing"
+	"time"
 )
 
 // TestUnixSocket follows a socket from nothing to a connection and back.
@@ -41,4 +42,14 @@ func TestUnixSocket(t *testing.T) {
 	look(SocketState{Listening: true, Connected: 1})
 	server.Close()
 	look(SocketState{Listening: true})
+}
+
+// TestManySocketsAreLookedAtSeldom: a function that opens sockets without end does not
+// keep its watcher busy.
+func TestManySocketsAreLookedAtSeldom(t *testing.T) {
+	for sockets, want := range map[int]time.Duration{0: lookEvery, 10: lookEvery, 20_000: 21 * lookEvery, 200_000: 201 * lookEvery} {
+		if got := (SocketState{Sockets: sockets}).Pause(); got != want {
+			t.Errorf("%d sockets: %v, want %v", sockets, got, want)
+		}
+	}
 }

@@ -16,34 +16,20 @@ import (
 )
 
 const (
-	peerPoll     = 100 * time.Millisecond
 	peerPatience = 10 * time.Second // for the other end's socket
 	// connectGrace is how long a command's first start may take to connect its
 	// device. It doubles with each start that fails to.
 	connectGrace = 3 * time.Second
 	connectTries = 5
-	// lostFor is how long a connection must be gone: a closing socket is in neither
-	// state.
-	lostFor = 3 * peerPoll
-	// quickSockets is how many sockets take next to no time to look at. A function can
-	// have many times more, which would keep this process busy.
-	quickSockets = 1000
 )
-
-// pause is how long to wait after a look at a namespace.
-func pause(s host.SocketState) time.Duration {
-	return peerPoll * time.Duration(1+s.Sockets/quickSockets)
-}
 
 // peer is the other end of a DPDK device that connects to a socket only once, when
 // it starts.
 type peer struct {
 	port, function string
 	netns          host.Netns // where the peer listens
-	// own is the function's namespace: the kernel counts both sides of a connection
-	// in the connecting namespace.
-	own    host.Netns
-	socket string // as the peer sees it
+	own            host.Netns // of the function
+	socket         string     // as the peer sees it
 }
 
 // peers are the peers of its devices.
@@ -108,7 +94,7 @@ func awaitPeers(ctx context.Context, peers []peer) error {
 			if time.Now().After(deadline) {
 				return fmt.Errorf("port %s: function %s, its other end, did not create its socket within %v: check with dray logs that its command runs", p.port, p.function, peerPatience)
 			}
-			if host.Sleep(ctx, pause(s)) != nil {
+			if host.Sleep(ctx, s.Pause()) != nil {
 				return ctx.Err()
 			}
 		}
@@ -120,31 +106,18 @@ func awaitPeers(ctx context.Context, peers []peer) error {
 // connected, and never will be. It returns nil when ctx ends. early says that it
 // never was: DPDK refuses a connection before the other end's device starts.
 func watchPeers(ctx context.Context, peers []peer, grace time.Duration) (early bool, why error) {
-	started, was, lost := time.Now(), make([]bool, len(peers)), make([]time.Time, len(peers))
-	need := map[string]int{} // containers may have their sockets at the same path
+	var connections []host.Connection
 	for _, p := range peers {
-		need[p.socket]++
+		connections = append(connections, host.Connection{Netns: p.own, Path: p.socket})
 	}
-	for next := peerPoll; host.Sleep(ctx, next) == nil; {
-		next = peerPoll
-		for i, p := range peers {
-			s, err := p.own.UnixSocket(p.socket)
-			next = max(next, pause(s))
-			switch {
-			case err != nil:
-				continue // it says nothing of the connection: retry
-			case s.Connected >= need[p.socket]:
-				was[i], lost[i] = true, time.Time{}
-			case !was[i] && time.Since(started) > grace:
-				return true, fmt.Errorf("port %s did not connect to %s within %v", p.port, p.function, grace)
-			case was[i] && lost[i].IsZero():
-				lost[i] = time.Now()
-			case was[i] && time.Since(lost[i]) > lostFor:
-				return false, fmt.Errorf("port %s lost %s, its other end, and its driver never reconnects", p.port, p.function)
-			}
-		}
+	switch i, early := host.WatchConnections(ctx, connections, grace); {
+	case i < 0:
+		return false, nil
+	case early:
+		return true, fmt.Errorf("port %s did not connect to %s within %v", peers[i].port, peers[i].function, grace)
+	default:
+		return false, fmt.Errorf("port %s lost %s, its other end, and its driver never reconnects", peers[i].port, peers[i].function)
 	}
-	return false, nil
 }
 
 // attend waits until the command ends. It stops a command whose devices can no
