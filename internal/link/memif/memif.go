@@ -8,6 +8,7 @@ package memif
 import (
 	"context"
 	"fmt"
+	"net"
 	"slices"
 
 	"github.com/drayage/dray/internal/host"
@@ -20,9 +21,6 @@ import (
 
 // Name is the transport's name in a chain file.
 const Name = "memif"
-
-// socket is the server's socket, in its end's directory.
-const socket = "memif.sock"
 
 // maxMTU is the limit that net_memif reports: frames of 1518 bytes.
 const maxMTU = 1500
@@ -57,11 +55,11 @@ func build(s transport.Spec) (*transport.Build, error) {
 	build.Report.Engine = "net_memif, in the functions' own DPDK"
 	others := server.User != client.User
 	build.Report.Vdevs = []transport.Vdev{
-		vdev(server, "role=server"),
-		vdev(client, "role=client,zero-copy=yes"),
+		Device(server.Function, server.Name, server.MAC, true),
+		Device(client.Function, client.Name, client.MAC, false),
 	}
+	build.Report.Vdevs[0].Dir, build.Report.Vdevs[1].Dir = server.Dir, client.Dir
 	build.Report.Vdevs[0].PeerConnects = others
-	build.Report.Vdevs[1].Awaits = socket
 	letIn := host.LetIn
 	if client.Runtime.Contained() {
 		build.Report.Vdevs[1].Peer = server.Dir
@@ -78,14 +76,18 @@ func build(s transport.Spec) (*transport.Build, error) {
 	return build, nil
 }
 
-// vdev is the device of an end. The server creates the socket. net_memif requires that
-// the client can write to the directory of its path. A container gets a directory of its
+// Device is the device of an end. The server creates the socket in its Dir. net_memif requires
+// that the client can write to the directory of its path. A container gets a directory of its
 // own with a link to the socket: in the server's, it could take the socket's place.
-func vdev(e transport.End, role string) transport.Vdev {
-	return transport.Vdev{
-		Function: e.Function, Port: e.Name, Driver: dpdk.NetMemif,
-		Options: fmt.Sprintf("socket={dir}/%s,socket-abstract=no,%s,mac=%s", socket, role, e.MAC),
-		Dir:     e.Dir,
+func Device(function, port string, mac net.HardwareAddr, server bool) dpdk.Vdev {
+	role, awaits := "role=client,zero-copy=yes", dpdk.MemifSocket
+	if server {
+		role, awaits = "role=server", ""
+	}
+	return dpdk.Vdev{
+		Function: function, Port: port, Driver: dpdk.NetMemif,
+		Options: fmt.Sprintf("socket={dir}/%s,socket-abstract=no,%s,mac=%s", dpdk.MemifSocket, role, mac),
+		Awaits:  awaits,
 		// Zero-copy sends the client's memory, file by file.
 		SingleFileSegments: true,
 	}

@@ -33,6 +33,9 @@ const (
 	NetMPRingPeer = "net_mpring_peer"
 )
 
+// MemifSocket is the file name of a net_memif server's socket.
+const MemifSocket = "memif.sock"
+
 // Vdev is how the application of a function attaches to a dpdk port.
 type Vdev struct {
 	Function string `json:"function"`
