@@ -35,8 +35,8 @@ func (a Across) sorted(c *plan.Plan) (all []plan.Link) {
 }
 
 // planAcross plans each link of a chain as one between nodes: as a chain with a host for
-// each function.
-func planAcross(c *chain.Chain, n Node) Across {
+// each function. here is the chain on one node.
+func planAcross(c *chain.Chain, n Node, here *plan.Plan) Across {
 	a := Across{Links: map[string]plan.Link{}, Why: map[string]string{}}
 	if n.Network == nil {
 		for _, l := range c.Links {
@@ -54,6 +54,8 @@ func planAcross(c *chain.Chain, n Node) Across {
 	p, err := plan.Make(&apart, n.Inventory)
 	for _, l := range c.Links {
 		switch planned, violated := p.Link(l.Name), violationsOf(p, "link "+l.Name, c.Policy.OnInfeasible); {
+		case ownDevices(here.Link(l.Name)):
+			a.Why[l.Name] = "on one node, its ends are devices of " + here.Link(l.Name).Transport + ", which join no others"
 		case violated != "":
 			a.Why[l.Name] = violated
 		case planned != nil && planned.Tunnel():
@@ -65,6 +67,12 @@ func planAcross(c *chain.Chain, n Node) Across {
 		}
 	}
 	return a
+}
+
+// ownDevices reports whether the applications have devices of the link's transport. They cannot
+// become others while the applications run.
+func ownDevices(l *plan.Link) bool {
+	return l != nil && slices.ContainsFunc(l.Ends, func(e plan.End) bool { return e.Face == chain.FaceDPDK && !e.Brokered() })
 }
 
 // violationsOf are the violations of a subject that a policy does not accept, as text.

@@ -90,7 +90,7 @@ func planOn(c *chain.Chain, n Node) Planned {
 	case err != nil:
 		return Planned{Node: n.Name, Refusal: err.Error()}
 	}
-	return Planned{Node: n.Name, Plan: p, Across: planAcross(c, n)}
+	return Planned{Node: n.Name, Plan: p, Across: planAcross(c, n, p)}
 }
 
 func violations(p *plan.Plan) string {

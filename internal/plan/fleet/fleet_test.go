@@ -105,6 +105,28 @@ func TestWarnHoldsBetweenNodes(t *testing.T) {
 	}
 }
 
+// A device of the application cannot become another one, so its link crosses no nodes.
+func TestDevicesOfApplicationsDoNotCross(t *testing.T) {
+	n := node(t, "n1", "memif")
+	n.Network = &fleet.Network{MTU: 9000}
+	n.Inventory.DPDK = []inventory.Item{{Name: "net_dray", Status: inventory.OK}}
+	n.Inventory.Transports[0].Caps.Faces = []string{"dpdk"}
+	tunnel := n.Inventory.Transports[0]
+	tunnel.Name, tunnel.Caps.Tunnel, tunnel.Caps.Faces = "vxlan", true, []string{"netdev", "native", "dpdk"}
+	n.Inventory.Transports = append(n.Inventory.Transports, tunnel)
+	c := twoFunctions(t, "")
+	for i := range c.Functions {
+		c.Functions[i].Ports[0].Face = chain.FaceDPDK
+	}
+	planned := fleet.Plan(c, []fleet.Node{n})[0]
+	if planned.Refusal != "" || planned.Plan.Links[0].Transport != "memif" {
+		t.Fatalf("%+v", planned)
+	}
+	if why := planned.Across.Why["f1u"]; planned.Across.Link("f1u") != nil || !strings.Contains(why, "devices of memif") {
+		t.Errorf("%+v", planned.Across)
+	}
+}
+
 func TestNoNode(t *testing.T) {
 	if got := fleet.Choose(nil).String(); got != fleet.NoNode {
 		t.Error(got)
