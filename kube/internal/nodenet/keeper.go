@@ -11,6 +11,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/drayage/dray/kube/internal/socket"
 )
 
 // A keeper has namespaces open for a server that may die. It knows nothing of
@@ -38,7 +40,7 @@ type keeper struct {
 // Keep serves a keeper in dir until ctx ends.
 func Keep(ctx context.Context, dir string) error {
 	k := &keeper{files: map[string]*os.File{}}
-	return listen(ctx, keeperSocket(dir), k.serve)
+	return socket.Serve(ctx, keeperSocket(dir), k.serve)
 }
 
 // serve answers calls until the connection ends.

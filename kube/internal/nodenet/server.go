@@ -17,6 +17,7 @@ import (
 
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/link/broker"
+	"github.com/drayage/dray/kube/internal/socket"
 )
 
 // Options of a server.
@@ -55,7 +56,7 @@ func Serve(ctx context.Context, o Options) error {
 	s.takeOver(ctx)
 	go s.keepUp(ctx)
 	go s.probes.run(ctx)
-	return listen(ctx, controlSocket(o.Dir), func(c *net.UnixConn) { s.serve(ctx, c) })
+	return socket.Serve(ctx, controlSocket(o.Dir), func(c *net.UnixConn) { s.serve(ctx, c) })
 }
 
 // takeOver adopts what an earlier server has made.

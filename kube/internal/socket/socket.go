@@ -4,13 +4,40 @@
 package socket
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
+	"sync"
 )
+
+// Serve serves each connection to a socket of root until ctx ends.
+func Serve(ctx context.Context, path string, serve func(*net.UnixConn)) error {
+	l, err := Listen(path)
+	if err != nil {
+		return err
+	}
+	var connections sync.WaitGroup
+	defer connections.Wait()
+	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
+	defer stop()
+	for {
+		c, err := l.AcceptUnix()
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		connections.Go(func() {
+			defer c.Close()
+			serve(c)
+		})
+	}
+}
 
 // Listen makes a socket that only root can open. During an update, the new instance of a
 // program replaces the socket of the old one, which is ending.
