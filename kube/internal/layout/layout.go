@@ -15,6 +15,9 @@ const Programs = "/var/lib/dray"
 // Broker is the directory of the node's broker.
 func Broker(state string) string { return filepath.Join(state, "broker") }
 
+// Meet is the directory in which the node's broker is asked for meetings of pods.
+func Meet(state string) string { return filepath.Join(state, "meet") }
+
 // Net is the directory of the node's network, dray-net.
 func Net(state string) string { return filepath.Join(state, "net") }
 
