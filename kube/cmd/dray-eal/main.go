@@ -5,9 +5,11 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
 	"syscall"
 
@@ -20,6 +22,11 @@ const usage = `usage: dray-eal COMMAND [ARGUMENT...]
 
 It replaces itself by COMMAND. An argument that is exactly $(DRAY_EAL) becomes EAL's arguments for the dpdk ports of
 this container. The environment variable DRAY_EAL has the same arguments, separated by blanks, for scripts.
+
+If a port's transport is memif, dray-eal stays, passes on signals, and joins the port to the application of the other
+pod. Of two functions, the one whose name comes first listens, and the other connects. COMMAND starts once the other end
+listens. It is stopped, and dray-eal ends with status 1, when the connection is lost, for DPDK's driver never connects
+again: let the pod's restartPolicy restart the container.
 
 DRAY_LIB names a folder with another driver librte_net_dray.so than the node's.
 
@@ -38,19 +45,23 @@ func main() {
 		fmt.Println(release.Text("dray-eal"))
 		return
 	}
-	fmt.Fprintln(os.Stderr, "dray-eal:", run(os.Args[1:]))
-	os.Exit(1)
+	code, err := run(os.Args[1:])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "dray-eal:", err)
+	}
+	os.Exit(code)
 }
 
-// run returns only if the command cannot be started.
-func run(argv []string) error {
+// run returns the exit status of a command next to which it stays, or if the command cannot be
+// started.
+func run(argv []string) (code int, err error) {
 	program, err := exec.LookPath(argv[0])
 	if err != nil {
-		return err
+		return 1, err
 	}
-	arguments, err := eal.Arguments(program)
+	arguments, stay, err := eal.Arguments(program)
 	if err != nil {
-		return err
+		return 1, err
 	}
 	if warning := eal.Warning(); warning != "" {
 		fmt.Fprintln(os.Stderr, "dray-eal: warning:", warning)
@@ -63,11 +74,19 @@ func run(argv []string) error {
 	}
 	for name, value := range set {
 		if err := os.Setenv(name, value); err != nil {
-			return err
+			return 1, err
 		}
 	}
-	if err := syscall.Exec(program, dpdk.Expand(argv, arguments), os.Environ()); err != nil {
-		return fmt.Errorf("%s: %w", program, err)
+	argv = dpdk.Expand(argv, arguments)
+	if stay {
+		return eal.Attend(context.Background(), program, argv, signals())
 	}
-	return nil
+	return 1, fmt.Errorf("%s: %w", program, syscall.Exec(program, argv, os.Environ()))
+}
+
+// signals are those that are for the application.
+func signals() <-chan os.Signal {
+	all := make(chan os.Signal, 16)
+	signal.Notify(all, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
+	return all
 }

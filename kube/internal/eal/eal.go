@@ -103,21 +103,23 @@ func Warning() string {
 // portsInside is where a container has the sockets of its ports.
 const portsInside = "/run/dray/ports"
 
-// Arguments are EAL's arguments for a program of this container.
-func Arguments(program string) ([]string, error) {
+// Arguments are EAL's arguments for a program of this container. stay says that the program
+// must be started by Attend.
+func Arguments(program string) (arguments []string, stay bool, err error) {
 	s, err := parse(os.Getenv(Variable))
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	cpus, err := host.AllowedCPUs()
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	app := s.application(cpus, host.NUMANodes(), "")
 	if app.NeedsDriver() {
 		if app.Driver, err = driver(program); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
-	return app.EAL()
+	arguments, err = app.EAL()
+	return arguments, s.Attended(), err
 }

@@ -91,7 +91,7 @@ func New(o Options) (*Agent, error) {
 	a := &Agent{
 		o: o, pods: pods, store: store, specs: specs{o.CDIDir, dpdkFiles{o.Image, o.Programs}}, now: time.Now, fatal: make(chan error, 1), changed: make(chan struct{}, 1),
 		links: links{
-			dir: layout.Broker(o.StateDir), net: nodenet.Client{Dir: layout.Net(o.StateDir)},
+			dir: layout.Broker(o.StateDir), meet: layout.Meet(o.StateDir), net: nodenet.Client{Dir: layout.Net(o.StateDir)},
 			ports: store.Ports, peers: &peers{node: o.Node}, netns: pods.Netns, log: o.Log,
 		},
 	}

@@ -31,6 +31,7 @@ import (
 	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/kube/api/v1alpha1"
 	"github.com/drayage/dray/kube/internal/claims"
+	"github.com/drayage/dray/kube/internal/meet"
 )
 
 // fixture is the agent of node n1, with a real broker and a pretended API server.
@@ -69,12 +70,18 @@ func (f *fixture) serve() {
 		done <- broker.Serve(ctx, broker.Options{Dir: f.agent.links.dir, Ready: func() { close(ready) }})
 	}()
 	<-ready
+	met := make(chan error, 1)
+	go func() { met <- meet.Serve(ctx, f.agent.links.meet, slog.New(slog.DiscardHandler)) }()
 	f.stop = sync.OnceFunc(func() {
 		cancel()
-		must(f.t, <-done)
+		must(f.t, errors.Join(<-done, <-met))
 	})
 	f.t.Cleanup(f.stop)
-	var err error
+	err := meet.ErrAbsent
+	for errors.Is(err, meet.ErrAbsent) {
+		_, err = meet.Apply(ctx, f.agent.links.meet, nil)
+	}
+	must(f.t, err)
 	f.broker, err = broker.Dial(f.agent.links.dir)
 	must(f.t, err)
 }
@@ -237,8 +244,8 @@ func TestClaimsThatCannotBePrepared(t *testing.T) {
 		"two users":   {func(p *corev1.Pod, _ *v1alpha1.PortParameters) { addContainer(p, other) }, "a port belongs to one user"},
 		"other node":  {func(p *corev1.Pod, _ *v1alpha1.PortParameters) { p.Spec.NodeName = "n2" }, "no pod of this node"},
 		"other pod":   {func(p *corev1.Pod, _ *v1alpha1.PortParameters) { p.UID = "later" }, "no pod of this node"},
-		"transport":   {func(_ *corev1.Pod, p *v1alpha1.PortParameters) { p.Link.Transport = "vxlan" }, "nodes make only links of shm or bridge"},
-		"three ends":  {func(_ *corev1.Pod, p *v1alpha1.PortParameters) { p.Link.Ends = append(p.Link.Ends, plan.End{}) }, "nodes make only links of shm or bridge"},
+		"transport":   {func(_ *corev1.Pod, p *v1alpha1.PortParameters) { p.Link.Transport = "vxlan" }, "nodes make only links of shm, memif or bridge"},
+		"three ends":  {func(_ *corev1.Pod, p *v1alpha1.PortParameters) { p.Link.Ends = append(p.Link.Ends, plan.End{}) }, "nodes make only links of shm, memif or bridge"},
 		"foreign end": {func(_ *corev1.Pod, p *v1alpha1.PortParameters) { p.Function = "ru" }, "no end of their link"},
 		"no MAC":      {func(_ *corev1.Pod, p *v1alpha1.PortParameters) { p.Link.Ends[0].MAC = "" }, "does not have 6 bytes"},
 		"escape":      {func(_ *corev1.Pod, p *v1alpha1.PortParameters) { p.Port, p.Link.Ends[1].Port = "../../x", "../../x" }, "a name has 1 to 15"},

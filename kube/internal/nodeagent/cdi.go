@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -57,7 +58,7 @@ func (s specs) write(c *claims.Claim, ports string) error {
 		if err != nil {
 			return err
 		}
-		edits.Env, edits.Mounts = []string{env}, append(edits.Mounts, s.dpdk.mounts()...)
+		edits.Env, edits.Mounts = []string{env}, slices.Concat(edits.Mounts, s.dpdk.mounts(), scratch(c.DPDK))
 	}
 	spec := cdi.Spec{Version: "0.6.0", Kind: cdiKind, Devices: []cdi.Device{{Name: string(c.UID), ContainerEdits: edits}}}
 	data, err := json.MarshalIndent(spec, "", " ")

@@ -20,7 +20,6 @@ import (
 	"github.com/drayage/dray/internal/link/afxdp"
 	"github.com/drayage/dray/internal/link/dpdkring"
 	"github.com/drayage/dray/internal/link/memif"
-	"github.com/drayage/dray/internal/link/native"
 	"github.com/drayage/dray/internal/link/vhostuser"
 	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/dpdk"
@@ -37,7 +36,7 @@ func settingOf(pod *corev1.Pod, c *claims.Claim) (*eal.Setting, error) {
 	var s eal.Setting
 	for i := range c.Ports {
 		if p := &c.Ports[i]; p.Link.Ends[p.End()].Face == chain.FaceDPDK {
-			s.Vdevs = append(s.Vdevs, native.Device(p.Function, p.Port))
+			s.Vdevs = append(s.Vdevs, deviceOf(p))
 		}
 	}
 	if len(s.Vdevs) == 0 {
@@ -119,7 +118,6 @@ func (d dpdkFiles) serve(c *claims.Claim) error {
 
 // notInPods is why pods have no other devices than those of net_dray, by transport.
 var notInPods = map[string]string{
-	memif.Name:     "both pods would write to the directory of its socket, and nothing bounds how much",
 	vhostuser.Name: "its switch would keep a CPU of the node busy",
 	dpdkring.Name:  "each pod could change all DPDK memory of the other",
 	afxdp.Name:     "pods have no CAP_SYS_ADMIN on the host",
@@ -127,7 +125,10 @@ var notInPods = map[string]string{
 
 // describe tells the planner what DPDK applications have on this node.
 func (d dpdkFiles) describe(inv *inventory.Inventory) {
-	inv.DPDK = []inventory.Item{d.install()}
+	driver := d.install()
+	inv.DPDK = []inventory.Item{driver}
+	// net_memif is in the image of the application.
+	inv.Transport(memif.Name).Item = inventory.Item{Name: memif.Name, Status: driver.Status, Reason: driver.Reason, Fix: driver.Fix}
 	for name, why := range notInPods {
 		t := inv.Transport(name)
 		t.Reason, t.Fix = "nodes of a cluster do not make it: "+why, "use transport: shm"

@@ -165,20 +165,23 @@ func TestWhyANodeHasNoDriver(t *testing.T) {
 	}
 }
 
-// A chain that names another transport of DPDK learns why pods have none.
-func TestWhyPodsHaveNoMemif(t *testing.T) {
+// A chain that names another transport of DPDK gets it, or learns why pods have none.
+func TestTransportsOfDPDK(t *testing.T) {
 	d := newFixture(t, true).withFiles()
 	inv, err := inspect(t.Context(), nil)
 	must(t, err)
 	d.describe(inv)
+	if got := inv.Transport("memif"); got.Status != inventory.OK || got.Caps.Rank <= inv.Transport("shm").Caps.Rank {
+		t.Errorf("%+v", got)
+	}
 	const spec = `{"functions": [{"name": "a", "ports": [{"name": "p", "face": "dpdk"}]}, {"name": "b", "ports": [{"name": "p", "face": "dpdk"}]}],
 		"links": [{"name": "ab", "ends": ["a.p", "b.p"], "transport": %q}]}`
-	for transport, want := range map[string]string{"auto": "", "memif": "nothing bounds how much; use transport: shm", "vhost-user": "keep a CPU of the node busy; use transport: shm"} {
+	for transport, want := range map[string]string{"auto": "", "memif": "", "vhost-user": "keep a CPU of the node busy; use transport: shm"} {
 		c, err := manifest.Parse("c", fmt.Appendf(nil, spec, transport))
 		must(t, err)
 		inv.Runtimes = []inventory.Item{{Name: string(chain.RuntimeExternal), Status: inventory.OK}}
 		p, err := plan.Make(c, inv)
-		if want == "" && (err != nil || p.Links[0].Transport != "shm") || want != "" && (err == nil || !strings.Contains(p.Violations[0].String(), want)) {
+		if chosen := strings.Replace(transport, "auto", "shm", 1); want == "" && (err != nil || p.Links[0].Transport != chosen) || want != "" && (err == nil || !strings.Contains(p.Violations[0].String(), want)) {
 			t.Errorf("%s: %v, %+v", transport, err, p.Violations)
 		}
 	}

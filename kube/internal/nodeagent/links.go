@@ -17,6 +17,7 @@ import (
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/link/bridge"
 	"github.com/drayage/dray/internal/link/broker"
+	"github.com/drayage/dray/internal/link/memif"
 	"github.com/drayage/dray/internal/link/native"
 	"github.com/drayage/dray/internal/link/shm"
 	"github.com/drayage/dray/internal/link/transport"
@@ -32,6 +33,7 @@ import (
 // links keeps the broker's links as the claims of this node want them.
 type links struct {
 	dir   string // of the broker
+	meet  string // where the broker is asked for meetings
 	net   nodenet.Client
 	ports func(types.UID) string
 	peers *peers
@@ -47,9 +49,13 @@ func linkOf(c *claims.Claim, p *claims.Port) string {
 // checkLink refuses a link that this node cannot make.
 func checkLink(l *plan.Link) error {
 	backend, known := fleet.Backends[l.Transport]
+	known = known || meets(l)
 	if !known || len(l.Ends) != 2 {
-		return fmt.Errorf("link %s has transport %q and %d ends: nodes make only links of %s or %s between two ports so far",
-			l.Name, l.Transport, len(l.Ends), shm.Name, bridge.Name)
+		return fmt.Errorf("link %s has transport %q and %d ends: nodes make only links of %s, %s or %s between two ports so far",
+			l.Name, l.Transport, len(l.Ends), shm.Name, memif.Name, bridge.Name)
+	}
+	if meets(l) {
+		return checkMeeting(l)
 	}
 	for _, e := range l.Ends {
 		if e.Face == chain.FaceNetdev && bridged(l) {
@@ -88,6 +94,9 @@ type wish struct {
 	unknown bool
 	// faulty: something is wrong with the half, so a link of shared memory does not move to it.
 	faulty bool
+	// meets: the ends share memory without the broker, and listener is the end that listens.
+	meets    bool
+	listener int
 }
 
 // wanted are the links that the claims ask for, by name. A port whose claim is
@@ -104,7 +113,7 @@ func (l *links) wanted(all []claims.Claim) (map[string]*wish, faults) {
 			name := linkOf(c, p)
 			w := wishes[name]
 			if w == nil {
-				w = &wish{spec: specOf(name, &p.Link)}
+				w = &wish{spec: specOf(name, &p.Link), meets: meets(&p.Link), listener: listener(&p.Link)}
 				first[name], wishes[name] = p, w
 				w.half, w.unknown = l.halfOf(name, c, p)
 			} else {
@@ -170,6 +179,8 @@ func (w *wish) transport(received tunnels) string {
 		return vxlan.Name
 	case w.bridged():
 		return bridge.Name
+	case w.meets:
+		return memif.Name
 	}
 	return shm.Name
 }
@@ -190,7 +201,9 @@ func (l *links) portOf(c *claims.Claim, p *claims.Port) nodenet.Port {
 }
 
 // brokered reports whether libdray opens a port of the link.
-func (w *wish) brokered() bool { return slices.ContainsFunc(w.spec.Ends, transport.End.Brokered) }
+func (w *wish) brokered() bool {
+	return !w.meets && slices.ContainsFunc(w.spec.Ends, transport.End.Brokered)
+}
 
 // served is a wish as the broker's link. Until the other node says where it receives,
 // it is a link of shared memory whose other end has not come.
@@ -265,6 +278,7 @@ func (l *links) apply(ctx context.Context, all []claims.Claim) (applied, error) 
 	}
 	wishes, found := l.wanted(all)
 	received := l.makeHalves(ctx, all, wishes, found)
+	l.arrange(ctx, all, wishes, found)
 	for _, s := range status {
 		if _, ok := wishes[s.Name]; !ok {
 			l.log.Info("link removed", "link", s.Name)

@@ -106,6 +106,12 @@ func (f *fixture) says(when, transport string) {
 	if l := f.link(); l.Kind != kind {
 		f.t.Errorf("%s: the broker has %+v", when, l)
 	}
+	f.reports(when, transport)
+}
+
+// reports fails unless the claim of du says that its link has that transport.
+func (f *fixture) reports(when, transport string) {
+	f.t.Helper()
 	c, err := f.client.ResourceV1().ResourceClaims("ran").Get(f.t.Context(), "du-ports", metav1.GetOptions{})
 	must(f.t, err)
 	if data := c.Status.Devices[0].Data; data == nil || string(data.Raw) != `{"transport":"`+transport+`"}` {

@@ -130,6 +130,9 @@ func (a *Agent) report(ctx context.Context, c *claims.Claim) {
 			now.kept[p.Request], tunnel = true, judged.tunnel
 		}
 		verdicts, nothing := judged.of(tunnel, p)
+		if meets(&p.Link) {
+			verdicts, nothing = nil, notCounted
+		}
 		now.conditions[p.Request] = conditionsOf(p, verdicts, nothing)
 	}
 	if known && !worthWriting(before, now) || pointless {
@@ -213,7 +216,7 @@ func conditionsOf(p *claims.Port, verdicts []verdict.Verdict, nothing string) []
 	}
 	for _, e := range p.Link.Evidence {
 		if !slices.ContainsFunc(all, func(c condition) bool { return c.Type == e.Requirement }) {
-			all = append(all, unjudged(e, nothing))
+			all = append(all, unjudged(e, nothing, meets(&p.Link)))
 		}
 	}
 	for i := range all {
@@ -222,11 +225,14 @@ func conditionsOf(p *claims.Port, verdicts []verdict.Verdict, nothing string) []
 	return all
 }
 
-// unjudged is a requirement on which there is no verdict, and why.
-func unjudged(e plan.Evidence, why string) condition {
+// unjudged is a requirement on which there is no verdict, and why. never: there will be none.
+func unjudged(e plan.Evidence, why string, never bool) condition {
 	c := condition{Type: e.Requirement, Status: string(metav1.ConditionUnknown), Reason: v1alpha1.ReasonNotMeasured}
 	m := verdict.Message{Required: e.Required, Because: why}
-	if !verdict.Live(e.Requirement) {
+	switch {
+	case never:
+		c.Reason, m.Needs = v1alpha1.ReasonNotMeasurable, "another transport, such as shm"
+	case !verdict.Live(e.Requirement):
 		c.Reason = v1alpha1.ReasonNotMeasurable
 		m.Because, m.Needs = "the applications' own traffic cannot show what a link could do", "a measurement of its own, which nodes of a cluster do not make yet"
 	}
