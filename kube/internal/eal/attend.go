@@ -165,12 +165,9 @@ func (a *attendant) show(ctx context.Context, v dpdk.Vdev) {
 	await := func(ctx context.Context) error {
 		for {
 			s, err := a.netns.UnixSocket(path)
-			if err == nil && s.Listening {
+			if err == nil && s.Listening && settled(path) {
 				// The other pod may have another user. No one else comes to the directory.
-				err = os.Chmod(path, 0o777)
-			}
-			if err == nil && s.Listening {
-				return nil
+				return os.Chmod(path, 0o777)
 			}
 			if err := host.Sleep(ctx, s.Pause()); err != nil {
 				return err
@@ -180,6 +177,15 @@ func (a *attendant) show(ctx context.Context, v dpdk.Vdev) {
 	if err := meet.Show(ctx, filepath.Join(a.doors, v.Port), path, await); err != nil {
 		fmt.Fprintf(a.say, "dray-eal: port %s: %v\n", v.Port, err)
 	}
+}
+
+// settle is how long a socket must have existed. net_memif listens before the application has
+// started its device. Then it refuses connections, and has been seen to crash.
+const settle = time.Second
+
+func settled(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && time.Since(info.ModTime()) >= settle
 }
 
 // run runs the application once. It stops one whose devices do not connect, which is early, or

@@ -189,7 +189,11 @@ func TestApplicationsMeet(t *testing.T) {
 	}
 	p.attend("listen", "listen")
 	p.pid("listen")
+	listened := time.Now()
 	p.pid("connect")
+	if took := time.Since(listened); took < settle/2 {
+		t.Errorf("it runs %v after the other listens, which is too early for DPDK", took)
+	}
 	connects <- syscall.SIGTERM // is the application's
 	if got := p.result(ended); got.code != 4 || got.err != nil {
 		t.Errorf("%+v", got)
