@@ -52,7 +52,13 @@ func TestKubectlDray(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	dray := c.plugin()
-	c.traffic(true)
+	// A bridge drops the answers to broadcasts, whose source would be a broadcast address.
+	const mac = "02:00:00:00:00:02"
+	c.apply(strings.Replace(f1, "10.38.0.2/24", "10.38.0.2/24, mac: '"+mac+"'", 1))
+	c.apply(pod{name: "du", function: "du", command: receives, hostUsers: true}.manifest())
+	c.apply(pod{name: "cu-up", function: "cu-up", command: sends + " --to-mac " + mac, hostUsers: true}.manifest())
+	c.ready("du", "cu-up")
+	c.flows()
 	node := c.node("du")
 	if out, code := dray("plan", "f1"); code != 0 || !strings.Contains(out, "chain f1 on n1, n2: feasible") || !strings.Contains(out, "shm") {
 		t.Errorf("the plan: exit code %d", code)
@@ -120,7 +126,7 @@ func (c *cluster) relinks(dray func(args ...string) (string, int)) {
 		}
 	}
 	sent, received := c.finish()
-	if received.Received == 0 || sent.Received == 0 || received.Corrupt+received.Duplicates+sent.Corrupt+sent.Duplicates != 0 {
+	if sent.Lost > sent.Sent/10 || received.Corrupt+received.Duplicates+sent.Corrupt+sent.Duplicates != 0 { // each transport had a third of the time
 		c.t.Errorf("sent %+v, received %+v", sent, received)
 	}
 	c.t.Logf("two moves: lost on the way there %d, in all %d, not sent %d of %d", received.Lost, sent.Lost, sent.Unsent, sent.Sent)
