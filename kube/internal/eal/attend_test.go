@@ -75,12 +75,30 @@ func pretended(kind, socket, file string) int {
 	return 4
 }
 
+// notes is what several goroutines write.
+type notes struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (n *notes) Write(p []byte) (int, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.text.Write(p)
+}
+
+func (n *notes) String() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.text.String()
+}
+
 // pods are two pods whose ports meet: the first listens.
 type pods struct {
 	t     *testing.T
 	dir   string
 	ready map[string]string // file of each
-	said  map[string]*bytes.Buffer
+	said  map[string]*notes
 }
 
 func newPods(t *testing.T) *pods {
@@ -89,7 +107,7 @@ func newPods(t *testing.T) *pods {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &pods{t: t, dir: dir, ready: map[string]string{}, said: map[string]*bytes.Buffer{}}
+	p := &pods{t: t, dir: dir, ready: map[string]string{}, said: map[string]*notes{}}
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- meet.Serve(ctx, dir, slog.New(slog.DiscardHandler)) }()
@@ -132,12 +150,13 @@ func (p *pods) attend(pod, kind string) (signals chan os.Signal, ended chan outc
 		v.Awaits = dpdk.MemifSocket
 	}
 	signals, ended = make(chan os.Signal, 1), make(chan outcome, 1)
-	p.ready[pod], p.said[pod] = filepath.Join(p.dir, pod, "ready"), &bytes.Buffer{}
+	ready := filepath.Join(p.dir, pod, "ready")
+	p.ready[pod], p.said[pod] = ready, &notes{}
 	a := &attendant{setting: Setting{Vdevs: []dpdk.Vdev{v}}, doors: filepath.Join(p.dir, pod, "doors"), say: p.said[pod], signals: signals, grace: 2 * time.Second}
 	finished := make(chan struct{})
 	go func() {
 		defer close(finished)
-		code, err := a.attend(context.Background(), os.Args[0], []string{"app", appArgument, kind, filepath.Join(v.Dir, dpdk.MemifSocket), p.ready[pod]})
+		code, err := a.attend(context.Background(), os.Args[0], []string{"app", appArgument, kind, filepath.Join(v.Dir, dpdk.MemifSocket), ready})
 		ended <- outcome{code, err}
 	}()
 	end := sync.OnceFunc(func() {
