@@ -150,8 +150,11 @@ func (s clientServer) endServer(server *program) {
 
 // lingers is how long a program at an endpoint may outlive its peer.
 func lingers(at Endpoint) time.Duration {
-	if at.machine() {
+	switch {
+	case at.machine():
 		return machineLinger
+	case at.Far != nil:
+		return farLinger
 	}
 	return lingerTimeout
 }

@@ -206,11 +206,11 @@ func (g Draygen) send(ctx context.Context, t *record.Trial, from, to Endpoint, o
 
 // genPrograms is one sender and one sink, and the sink's version.
 func genPrograms(ctx context.Context, from, to Endpoint, o offer, d time.Duration) (clientServer, string, error) {
-	sender, _, err := genTool(from).find(ctx)
+	sender, _, err := genProgram(ctx, from)
 	if err != nil {
 		return clientServer{}, "", err
 	}
-	sink, version, err := genTool(to).find(ctx)
+	sink, version, err := genProgram(ctx, to)
 	if err != nil {
 		return clientServer{}, "", err
 	}
@@ -233,6 +233,10 @@ func genCommands(sender, receiver string, from, to Endpoint, o offer, d time.Dur
 		s.opened, target = genOpened, append(target, "--hold")
 	}
 	s.server = append(append([]string{receiver, "sink"}, sink...), "--stream", stream, "--once")
+	if to.Far != nil {
+		// No signal can end it, and the next trial needs the port.
+		s.linger, s.server = farLinger, append(s.server, "--duration", milliseconds(d+slack))
+	}
 	if to.Native && o.poll && !o.busy {
 		s.server = append(s.server, "--spin", nativePoll.String())
 	}
@@ -250,10 +254,13 @@ func genCommands(sender, receiver string, from, to Endpoint, o offer, d time.Dur
 	if o.packets > 0 {
 		s.client = append(s.client, "--packets", strconv.Itoa(o.packets))
 	} else {
-		s.client = append(s.client, "--duration", strconv.FormatInt(d.Milliseconds(), 10)+"ms")
+		s.client = append(s.client, "--duration", milliseconds(d))
 	}
 	return s, nil
 }
+
+// milliseconds is a duration in draygen's form.
+func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) + "ms" }
 
 // genReady reports whether a sink misses nothing any more, or a sender begins.
 func genReady(p *program) bool {

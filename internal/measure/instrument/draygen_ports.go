@@ -98,6 +98,8 @@ func genPorts(from, to Endpoint) (sink, source, target []string, err error) {
 // needs none.
 func genAddress(from, to Endpoint) (netip.AddrPort, error) {
 	switch {
+	case !to.framed() && to.Far != nil:
+		return netip.AddrPortFrom(from.scoped(to.IP), farPort()), nil
 	case !to.framed():
 		ports, err := freePorts(to, 1)
 		if err != nil {

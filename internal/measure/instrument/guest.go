@@ -25,7 +25,9 @@ func (e Endpoint) machine() bool { return e.Guest != "" }
 
 // oneClock reports whether both ends' programs read one clock. A virtual machine
 // has its own, so different machines' timestamps are not comparable.
-func oneClock(from, to Endpoint) bool { return from.Guest == to.Guest }
+func oneClock(from, to Endpoint) bool {
+	return from.Guest == to.Guest && from.machineOf() == to.machineOf()
+}
 
 // inMachine is the host process that represents a program in the endpoint's
 // virtual machine. The machine sees the host's programs at their paths.

@@ -26,6 +26,8 @@ type Endpoint struct {
 	// Guest is the directory of the port's virtual machine (package guest): programs
 	// then run there. Empty: the port is in Place.
 	Guest string
+	// Far is set if the port is on another machine. Only draygen can then measure.
+	Far *Far
 	// Native means a libdray port instead of an interface; Ports is then the host
 	// directory that holds its socket.
 	Native bool
@@ -99,6 +101,9 @@ func begin(q record.Quantity, from, to Endpoint) record.Trial {
 
 // placement describes where an endpoint's program runs.
 func placement(e Endpoint) string {
+	if e.Far != nil {
+		return "in place of the function, on " + e.Far.Machine
+	}
 	if e.machine() {
 		return "host program inside the function's virtual machine"
 	}

@@ -56,7 +56,9 @@ func launchHeld(at Endpoint, argv []string) (p *program, letGo func() error, err
 func prepare(at Endpoint, argv []string, extra []*os.File) *program {
 	p := &program{name: filepath.Base(argv[0]), at: at, finished: make(chan struct{})}
 	p.cmd = exec.Command(argv[0], argv[1:]...)
-	if at.machine() {
+	if at.Far != nil {
+		p.cmd = at.Far.Command(argv)
+	} else if at.machine() {
 		cmd, err := inMachine(at, argv)
 		if err != nil {
 			p.cmd.Err = err // start fails with it
@@ -78,7 +80,11 @@ func prepare(at Endpoint, argv []string, extra []*os.File) *program {
 }
 
 func (p *program) start(at Endpoint) error {
-	if err := at.Place.Start(p.cmd); err != nil {
+	begin := at.Place.Start
+	if at.Far != nil {
+		begin = (*exec.Cmd).Start
+	}
+	if err := begin(p.cmd); err != nil {
 		return fmt.Errorf("start %s: %w", p.name, err)
 	}
 	go func() {

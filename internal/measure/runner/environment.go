@@ -23,7 +23,7 @@ func Environment(inv *inventory.Inventory, live *node.Live, version string) reco
 	if err != nil {
 		now = inv.Host
 	}
-	env := ofHost(now)
+	env := OfHost(now)
 	env.OtherRuns = host.OtherMeasurements()
 	env.Dray, env.Engines = version, programs(inv, live)
 	env.Offloads, env.Qdiscs = map[string]string{}, map[string]string{}
@@ -57,8 +57,8 @@ func pinning(p *plan.Plan) map[string][]int {
 	return cpus
 }
 
-// ofHost is the part that describes the machine.
-func ofHost(h inventory.Host) record.Environment {
+// OfHost is the part that describes a machine.
+func OfHost(h inventory.Host) record.Environment {
 	env := record.Environment{
 		Kernel: h.Kernel, CmdLine: h.CmdLine, OS: h.OS, CPUModel: h.CPUModel,
 		CPUs: h.CPUs, Isolated: h.Isolated, Governor: h.Governor, Virtual: h.Virtual, Realtime: h.Realtime,

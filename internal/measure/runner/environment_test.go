@@ -33,7 +33,7 @@ func TestEnvironmentOfSwitch(t *testing.T) {
 }
 
 func TestEnvironmentOfHost(t *testing.T) {
-	env := ofHost(inventory.Host{Kernel: "6.1", CPUs: []int{0, 1}, Governor: "none", Load1: 0.5,
+	env := OfHost(inventory.Host{Kernel: "6.1", CPUs: []int{0, 1}, Governor: "none", Load1: 0.5,
 		HugePages: []inventory.HugePg{{Size: 2 << 20, Total: 512}, {Size: 1 << 30, Total: 2}, {Size: 64 << 10, Total: 1}}})
 	if env.Kernel != "6.1" || len(env.CPUs) != 2 || env.LoadBefore != 0.5 || env.HugePages["2Mi"] != 512 || env.HugePages["1Gi"] != 2 || env.HugePages["64Ki"] != 1 {
 		t.Errorf("%+v", env)

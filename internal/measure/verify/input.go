@@ -10,19 +10,23 @@ import (
 	"time"
 
 	"github.com/drayage/dray/internal/function/runtime"
+	"github.com/drayage/dray/internal/measure/instrument"
 	"github.com/drayage/dray/internal/measure/runner"
 	"github.com/drayage/dray/internal/plan"
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/result/verdict"
 )
 
-// Input is the input of Links. Plan, Sandboxes, Run and Env must be set.
+// Input is the input of Links. Plan, Sandboxes or Far, Run and Env must be set.
 type Input struct {
 	Plan      *plan.Plan
 	Sandboxes map[string]*runtime.Sandbox // by function: where its ports are
 	// Device is how a host program opens a dpdk port: EAL arguments, and the device's
 	// name. It must be set if a port has that face.
-	Device  func(plan.End) (eal []string, name string, err error)
+	Device func(plan.End) (eal []string, name string, err error)
+	// Far is where the ports are, if not on this machine; nil: in Sandboxes. Then only
+	// draygen measures, and how busy this machine is does not matter.
+	Far     func(plan.End) (instrument.Endpoint, error)
 	Options Options
 	Run     string // id of the run, for the records
 	// Env describes the current machine, engines and interfaces before each trial;
@@ -72,6 +76,8 @@ type Options struct {
 	// EveryTraffic measures bitrates with each kind of traffic that the ports accept,
 	// instead of only the link's.
 	EveryTraffic bool
+	// Far means ports on other machines, see Input.Far. A bitrate of TCP then stays undecided.
+	Far bool
 }
 
 // pace is the meaning of a profile.
@@ -100,6 +106,7 @@ func (o Options) pace() pace {
 	case Thorough:
 		p = pace{rounds: 15, streams: 30, warmups: 1, throughput: 5 * time.Second, surplus: 10, least: shortest, longest: 60 * time.Second, looks: verdict.MaxLooks, crossChecks: true}
 	}
+	p.crossChecks = p.crossChecks && !o.Far
 	if o.Rounds > 0 {
 		p.rounds, p.streams, p.looks = o.Rounds, o.Rounds, 1
 	}

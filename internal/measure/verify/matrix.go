@@ -58,12 +58,18 @@ func matrix(p *plan.Plan, o Options) []measurement {
 					m.params.Poll, m.busy[1] = true, 1
 				}
 				m = m.onDevices()
+				if o.Far {
+					m.overhead += farStarts
+				}
 				all = append(all, m)
 			}
 		}
 	}
 	return all
 }
+
+// farStarts is how long the programs at both ends take to start on other machines.
+const farStarts = time.Second
 
 // ealStarts is how long a program at a dpdk port takes to start.
 const ealStarts = time.Second
@@ -94,7 +100,7 @@ func kinds(l plan.Link, o Options) []measurement {
 	// Even if no MTU is required: a failed ping distinguishes a dead link from
 	// failing instruments.
 	mtu := measurement{tool: instrument.Ping{}, quantity: record.QPathMTU, word: "MTU", params: mtuParams(l, o), overhead: 200 * time.Millisecond}
-	if native(l) {
+	if native(l) || o.Far {
 		mtu.tool = instrument.Draygen{Quantity: record.QPathMTU}
 		return append(ms, once(mtu))
 	}
@@ -161,6 +167,10 @@ func apart(p *plan.Plan, from, to plan.End) bool {
 func throughputs(l plan.Link, o Options) []measurement {
 	udp, tcp := datagrams(l, o), tcpStream(l, o)
 	switch {
+	case o.Far && l.Traffic == chain.TrafficTCP:
+		return []measurement{crossCheck(udp)}
+	case o.Far && needsThroughput(l.Requires):
+		return []measurement{udp}
 	case o.EveryTraffic && !native(l):
 		return []measurement{udp, tcp}
 	case l.Traffic == chain.TrafficTCP && needsThroughput(l.Requires):
@@ -199,7 +209,7 @@ func iperf(q record.Quantity, p instrument.Params) measurement {
 // roundTrips are cross-checks with instruments that cannot measure one direction.
 // They need interfaces.
 func roundTrips(l plan.Link, o Options) []measurement {
-	if native(l) {
+	if native(l) || o.Far {
 		return nil
 	}
 	requests := crossCheck(measurement{tool: instrument.Qperf{}, quantity: record.QRequests, word: "requests", params: requestsParams(l, o),

@@ -217,6 +217,28 @@ func TestNativePortsAreMeasuredByDraygen(t *testing.T) {
 
 // A receiver at a dpdk port polls, even on its sender's only CPU; and EAL starts
 // slowly.
+// TestFarPortsAreMeasuredByDraygen: other instruments are not there. A bitrate of TCP is then not judged by UDP.
+func TestFarPortsAreMeasuredByDraygen(t *testing.T) {
+	for name, p := range map[string]*plan.Plan{"interfaces": f1(), "native": shm()} {
+		ms := matrix(p, Options{Far: true, EveryTraffic: true})
+		for _, m := range ms {
+			if m.tool.Name() != "draygen" || m.crossCheck {
+				t.Errorf("%s: %s by %s", name, m.id(), m.tool.Name())
+			}
+		}
+		for _, q := range []record.Quantity{record.QStream, record.QThroughput, record.QPathMTU} {
+			if m := find(t, ms, q, "du"); m.overhead < farStarts {
+				t.Errorf("%s: %s has an overhead of %v", name, q, m.overhead)
+			}
+		}
+	}
+	p := f1()
+	p.Links[0].Traffic = chain.TrafficTCP
+	if slices.ContainsFunc(matrix(p, Options{Far: true}), func(m measurement) bool { return m.quantity == record.QThroughput }) {
+		t.Error("a bitrate of TCP is judged by other traffic")
+	}
+}
+
 func TestReceiversPollOnDevices(t *testing.T) {
 	p := shm()
 	p.Links[0].Ends[1].Face = chain.FaceDPDK

@@ -22,13 +22,10 @@ import (
 // only errors are a cancelled context, a failing Sink, or a function without a
 // sandbox.
 func Links(ctx context.Context, in Input) ([]record.Trial, error) {
+	in.Options.Far = in.Options.Far || in.Far != nil
 	ms := matrix(in.Plan, in.Options)
-	for _, m := range ms {
-		for _, e := range []plan.End{m.from, m.to} {
-			if in.Sandboxes[e.Function] == nil {
-				return nil, fmt.Errorf("link %s: function %s is not running: `dray up` the chain first", m.link.Name, e.Function)
-			}
-		}
+	if err := in.allRun(ms); err != nil {
+		return nil, err
 	}
 	made := collect(in.Sink, in.Earlier)
 	if err := in.runner(ms, made).Run(ctx); err != nil || in.Options.pace().looks < verdict.MaxLooks {
@@ -36,6 +33,18 @@ func Links(ctx context.Context, in Input) ([]record.Trial, error) {
 	}
 	err := in.prolong(ctx, ms, made)
 	return made.trials, err
+}
+
+// allRun is an error if a port's function does not run on this machine, as it must.
+func (in Input) allRun(ms []measurement) error {
+	for _, m := range ms {
+		for _, e := range []plan.End{m.from, m.to} {
+			if in.Far == nil && in.Sandboxes[e.Function] == nil {
+				return fmt.Errorf("link %s: function %s is not running: `dray up` the chain first", m.link.Name, e.Function)
+			}
+		}
+	}
+	return nil
 }
 
 // collector keeps the records of a run, including those of earlier processes.
@@ -67,7 +76,7 @@ func (c *collector) Write(t record.Trial) error {
 func (in Input) runner(ms []measurement, made *collector) *runner.Runner {
 	r := newRunner(in.Options, items(ms, in.run))
 	r.ID, r.Sink, r.Done, r.Env, r.Own, r.Progress = in.Run, made, made.done, in.Env, in.Own, in.Progress
-	r.OtherRuns = in.OtherRuns
+	r.OtherRuns, r.Elsewhere = in.OtherRuns, in.Far != nil
 	return r
 }
 
@@ -110,7 +119,7 @@ func (in Input) run(ctx context.Context, m measurement, r runner.Round) (record.
 		if f := in.Plan.Function(e.Function); f != nil {
 			t.Runtimes[e.String()] = string(f.Runtime)
 		}
-		if guest.Emulated(in.Sandboxes[e.Function].Guest) {
+		if in.Far == nil && guest.Emulated(in.Sandboxes[e.Function].Guest) {
 			t.Mark(record.MarkEmulated)
 		}
 	}
@@ -135,6 +144,9 @@ func (in Input) measure(ctx context.Context, m measurement, r runner.Round) (rec
 
 // Endpoint is a port of the chain as an instrument sees it.
 func (in Input) Endpoint(e plan.End) (instrument.Endpoint, error) {
+	if in.Far != nil {
+		return in.Far(e)
+	}
 	at := in.Sandboxes[e.Function]
 	if !e.IP.IsValid() && e.Face != chain.FaceNative && e.Face != chain.FaceDPDK {
 		return instrument.Endpoint{}, errors.New(e.String() + " has no IP address: give the port one")

@@ -4,7 +4,6 @@ package verdict
 
 import (
 	"cmp"
-	"slices"
 
 	"github.com/drayage/dray/internal/plan"
 	"github.com/drayage/dray/internal/result/record"
@@ -74,8 +73,13 @@ func liveLink(l plan.Link) Link {
 	return own
 }
 
+// IsDelay reports whether a requirement is of delays.
+func IsDelay(requirement string) bool {
+	return requirement == "latency" || requirement == "packet_delay_variation"
+}
+
 // Live reports whether any traffic decides a requirement in time. Traffic that is slower
 // than a required rate leaves it undecided for ever.
 func Live(requirement string) bool {
-	return slices.Contains([]string{"latency", "packet_delay_variation", "packet_loss_ratio"}, requirement)
+	return IsDelay(requirement) || requirement == "packet_loss_ratio"
 }
