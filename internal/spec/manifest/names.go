@@ -37,6 +37,9 @@ const (
 	// ConditionMet is True if every requirement is met, False if one is missed, and
 	// Unknown otherwise.
 	ConditionMet = "Met"
+	// ConditionVerified is what an active verification found last: True if every
+	// requirement is met, False if one is missed, and Unknown otherwise.
+	ConditionVerified = "Verified"
 )
 
 // ReasonInfeasible is the reason of a plan that no node can carry out; the message names

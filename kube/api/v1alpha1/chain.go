@@ -30,9 +30,10 @@ type ChainList struct {
 
 // Types of a chain's conditions.
 const (
-	ConditionPlanned = manifest.ConditionPlanned
-	ConditionReady   = manifest.ConditionReady
-	ConditionMet     = manifest.ConditionMet
+	ConditionPlanned  = manifest.ConditionPlanned
+	ConditionReady    = manifest.ConditionReady
+	ConditionMet      = manifest.ConditionMet
+	ConditionVerified = manifest.ConditionVerified // by a user; the operator passes it on
 )
 
 // Reasons of conditions.

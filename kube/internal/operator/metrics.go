@@ -61,9 +61,13 @@ func (m Metrics) Collect(ch chan<- prometheus.Metric) {
 }
 
 // collectConditions sends every status of each condition. A chain that was not looked at
-// yet has unknown ones.
+// yet has unknown ones. Only a user verifies chains, so most have nothing to say of that.
 func collectConditions(ch chan<- prometheus.Metric, c *v1alpha1.Chain) {
-	for _, kind := range []string{v1alpha1.ConditionPlanned, v1alpha1.ConditionReady, v1alpha1.ConditionMet} {
+	kinds := []string{v1alpha1.ConditionPlanned, v1alpha1.ConditionReady, v1alpha1.ConditionMet}
+	if meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionVerified) != nil {
+		kinds = append(kinds, v1alpha1.ConditionVerified)
+	}
+	for _, kind := range kinds {
 		now := metav1.ConditionUnknown
 		if one := meta.FindStatusCondition(c.Status.Conditions, kind); one != nil {
 			now = one.Status
