@@ -47,26 +47,30 @@ func (r aRun) start(t *testing.T) (calls, deleted func() string) {
 		answer{contains: " apply ", script: script(r.apply, "printf 'namespace/f1-split created\\nchain.drayage.io/f1 created\\npod/du created\\n'")},
 		answer{contains: " delete ", script: "cat >" + file + "; " + script(r.remove, "true")},
 		answer{contains: " chains.drayage.io f1 ", script: script(r.chain, "cat "+absoluteTo(t, "chain.json"))})
-	return calls, func() string {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return ""
-		}
-		var list struct {
-			Items []struct {
-				Kind     string
-				Metadata struct{ Name, Namespace string }
-			}
-		}
-		if err := json.Unmarshal(text, &list); err != nil {
-			t.Errorf("%v: %s", err, text)
-		}
-		var names []string
-		for _, o := range list.Items {
-			names = append(names, strings.TrimPrefix(o.Metadata.Namespace+"/", "/")+o.Kind+"/"+o.Metadata.Name)
-		}
-		return strings.Join(names, " ")
+	return calls, func() string { return namesOf(t, file) }
+}
+
+// namesOf are the names of the objects in a file; "": there is no file.
+func namesOf(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return ""
 	}
+	var list struct {
+		Items []struct {
+			Kind     string
+			Metadata struct{ Name, Namespace string }
+		}
+	}
+	if err := json.Unmarshal(text, &list); err != nil {
+		t.Errorf("%v: %s", err, text)
+	}
+	var names []string
+	for _, o := range list.Items {
+		names = append(names, strings.TrimPrefix(o.Metadata.Namespace+"/", "/")+o.Kind+"/"+o.Metadata.Name)
+	}
+	return strings.Join(names, " ")
 }
 
 // edited is the recorded chain after a command of sed.

@@ -28,6 +28,15 @@ type clusterChain struct {
 	Detail    string        `json:"detail"`    // the nodes, or why the chain is not ready
 	Links     []clusterLink `json:"links"`     // none: the chain is not planned
 	Exit      int           `json:"exit_code"` // of the verdicts
+	Active    *activeRun    `json:"active,omitempty"`
+	Verified  *clusterCheck `json:"verified,omitempty"` // what `verify --active --record` found last
+}
+
+// clusterCheck is the condition Verified.
+type clusterCheck struct {
+	Verdict verdict.Word `json:"verdict"`
+	Message string       `json:"message"`
+	Since   time.Time    `json:"since"`
 }
 
 type clusterLink struct {
@@ -99,6 +108,12 @@ func clusterChains(all []cluster.Chain) []clusterChain {
 func clusterChainOf(c *cluster.Chain) clusterChain {
 	s := clusterChain{Namespace: c.Metadata.Namespace, Chain: c.Metadata.Name, Links: []clusterLink{}}
 	s.State, s.Detail = stateOf(c)
+	if v := c.Condition(manifest.ConditionVerified); v.Status != "" {
+		s.Verified = &clusterCheck{v.Word(), v.Message, v.Since}
+		if v.Seen < c.Metadata.Generation {
+			s.Verified.Message = "before the chain changed: " + v.Message
+		}
+	}
 	for _, l := range c.Status.Links {
 		link := clusterLink{Name: l.Name, Transport: l.Transport, Ends: l.Ends, Idle: l.Idle, Requirements: []clusterRequirement{}}
 		for _, q := range l.Requirements {
@@ -206,6 +221,9 @@ func printChains(w io.Writer, width int, all []clusterChain) error {
 	var t layout.Table
 	for _, c := range all {
 		t.Add("chain "+c.name(), c.State, c.Detail)
+		if c.Verified != nil {
+			t.Add("  verified", string(c.Verified.Verdict), c.Verified.Message)
+		}
 		for _, l := range c.Links {
 			t.Add("  link "+l.Name, l.state(), endsText(l.Ends))
 		}

@@ -95,6 +95,18 @@ func TestKubectlFlagsReachKubectl(t *testing.T) {
 	holds(t, "the call", calls(), "--kubeconfig=/x/config --context=far --request-timeout=20s get ", "--namespace=ran", "-- chains.drayage.io")
 }
 
+// TestKubectlInAPod: it finds the cluster only without a flag of the connection.
+func TestKubectlInAPod(t *testing.T) {
+	t.Setenv("KUBERNETES_SERVICE_HOST", "10.96.0.1")
+	for config, want := range map[string]string{"": "get --output=json -- chains.drayage.io\n", "/x/config": "--request-timeout=20s get --output=json -- chains.drayage.io\n"} {
+		t.Setenv("KUBECONFIG", config)
+		calls := fakeKubectl(t, answer{contains: "get", file: "chains.json"})
+		if kubectlDray("status"); calls() != want {
+			t.Errorf("with KUBECONFIG=%s: %s", config, calls())
+		}
+	}
+}
+
 func TestNothingIsAFlagOfKubectlByItsName(t *testing.T) {
 	calls := fakeKubectl(t)
 	kubectlDray("status -- --server=evil")

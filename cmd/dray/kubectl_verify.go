@@ -15,21 +15,40 @@ import (
 	"github.com/drayage/dray/internal/result/verdict"
 )
 
+const clusterVerifyLong = `Wait until the nodes have decided every requirement of a chain, and show the
+verdicts. They judge the last two minutes of the applications' own traffic;
+nothing is sent. Bitrates and packet rates are met once traffic reaches them.
+That and the MTU may never be decided, so they are not waited for.
+
+With --active, measure instead: start a copy of the chain on the same nodes,
+with draygen in place of each function, send traffic on the copy's links, judge
+it as dray verify does on one host, and delete the copy. The chain itself goes
+on, and shares the nodes' CPUs. Of a function with several pods, the first one's
+links are measured. What this cannot decide, such as a delay between nodes,
+which have two clocks, is shown as the nodes see it.`
+
 func (a *app) clusterVerifyCommand(k *cluster.Kubectl) *cobra.Command {
 	var timeout time.Duration
+	var active activeFlags
 	cmd := &cobra.Command{
-		Use:   "verify CHAIN",
-		Short: "Wait until every requirement of a chain is decided, and show the verdicts",
-		Long: "Wait until the nodes have decided every requirement of a chain, and show the verdicts. They judge the last two\n" +
-			"minutes of the applications' own traffic; nothing is sent. Bitrates and packet rates are met once traffic\n" +
-			"reaches them. That and the MTU may never be decided, so they are not waited for.",
-		Example: "  kubectl dray verify f1 -n f1-split\n  kubectl dray verify f1 --timeout 1m --json",
+		Use:     "verify CHAIN",
+		Short:   "Show the verdict on every requirement of a chain, or measure its links",
+		Long:    clusterVerifyLong,
+		Example: "  kubectl dray verify f1 -n f1-split\n  kubectl dray verify f1 --timeout 1m --json\n  kubectl dray verify f1 --active --profile quick",
 		Args:    args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, argv []string) error {
+			if err := active.check(cmd); err != nil {
+				return err
+			}
+			if active.on {
+				active.timeout = timeout
+				return a.verifyActively(cmd.Context(), k, argv[0], active)
+			}
 			return a.verifyCluster(cmd.Context(), k, argv[0], timeout)
 		},
 	}
 	addVerdictTimeoutFlag(cmd, &timeout)
+	active.add(cmd)
 	return cmd
 }
 

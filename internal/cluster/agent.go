@@ -13,7 +13,7 @@ import (
 )
 
 // Agent is the pod of dray-node on a node.
-type Agent struct{ Pod, Node string }
+type Agent struct{ Pod, Node, Image string }
 
 // Agents are the pods of dray-node that are ready, by node.
 func (k *Kubectl) Agents(ctx context.Context) (map[string]Agent, error) {
@@ -25,7 +25,11 @@ func (k *Kubectl) Agents(ctx context.Context) (map[string]Agent, error) {
 				Deletion string    `json:"deletionTimestamp"`
 			} `json:"metadata"`
 			Spec struct {
-				NodeName string `json:"nodeName"`
+				NodeName   string `json:"nodeName"`
+				Containers []struct {
+					Name  string `json:"name"`
+					Image string `json:"image"`
+				} `json:"containers"`
 			} `json:"spec"`
 			Status struct {
 				Conditions []Condition `json:"conditions"`
@@ -41,7 +45,12 @@ func (k *Kubectl) Agents(ctx context.Context) (map[string]Agent, error) {
 		ready := find(p.Status.Conditions, "Ready").Holds() && p.Metadata.Deletion == ""
 		// During a rollout, a node has two.
 		if ready && !p.Metadata.Created.Before(newest[node]) {
-			agents[node], newest[node] = Agent{p.Metadata.Name, node}, p.Metadata.Created
+			agents[node], newest[node] = Agent{Pod: p.Metadata.Name, Node: node}, p.Metadata.Created
+			for _, c := range p.Spec.Containers {
+				if c.Name == manifest.NodeContainer {
+					agents[node] = Agent{p.Metadata.Name, node, c.Image}
+				}
+			}
 		}
 	}
 	return agents, nil

@@ -18,7 +18,11 @@ type Chain struct {
 	Metadata struct {
 		Namespace  string `json:"namespace"`
 		Name       string `json:"name"`
+		UID        string `json:"uid"`
 		Generation int64  `json:"generation"`
+
+		Labels      map[string]string `json:"labels"`
+		Annotations map[string]string `json:"annotations"`
 	} `json:"metadata"`
 	Spec   json.RawMessage `json:"spec"`
 	Status struct {
@@ -47,6 +51,16 @@ type End struct {
 	Transport string `json:"transport,omitempty"`
 }
 
+// Runs reports whether every end of the link has a pod on a node.
+func (l *Link) Runs() bool {
+	return !l.Idle && len(l.Ends) > 0 && !slices.ContainsFunc(l.Ends, func(e End) bool { return e.Pod == "" || e.Node == "" })
+}
+
+// crosses reports whether the link's ends are on different nodes.
+func (l *Link) crosses() bool {
+	return slices.ContainsFunc(l.Ends, func(e End) bool { return e.Node != l.Ends[0].Node })
+}
+
 // Name is "function.port".
 func (e End) Name() string { return e.Function + "." + e.Port }
 
@@ -57,6 +71,7 @@ type Condition struct {
 	Reason  string    `json:"reason"`
 	Message string    `json:"message"`
 	Since   time.Time `json:"lastTransitionTime"`
+	Seen    int64     `json:"observedGeneration,omitempty"` // generation of the chain that it is about
 }
 
 // Values of Condition.Status.

@@ -32,8 +32,17 @@ type Kubectl struct {
 // answerTime bounds how long a request to the API server takes.
 const answerTime = "--request-timeout=20s"
 
+// inPod reports whether kubectl may find its cluster by being in a pod. It does not look there if any flag of a
+// connection is set, not even if that is a time limit.
+func (k *Kubectl) inPod() bool {
+	return os.Getenv("KUBERNETES_SERVICE_HOST") != "" && os.Getenv("KUBECONFIG") == "" && len(k.Flags) == 0
+}
+
 // command is a call of kubectl.
 func (k *Kubectl) command(ctx context.Context, args ...string) *exec.Cmd {
+	if k.inPod() {
+		args = slices.DeleteFunc(slices.Clone(args), func(a string) bool { return a == answerTime })
+	}
 	cmd := exec.CommandContext(ctx, "kubectl", append(slices.Clone(k.Flags), args...)...)
 	cmd.Env = append(os.Environ(), "LC_ALL=C") // its errors are read
 	cmd.WaitDelay = time.Second
@@ -122,6 +131,9 @@ var causes = []struct{ holds, what, fix string }{
 	{`have a resource type "chains"`, notInstalled, "kubectl apply -k kube/deploy/base"},
 	{`no matches for kind "Chain" in version "` + manifest.APIVersion, notInstalled, "kubectl apply -k kube/deploy/base"},
 	{"must build at directory", "kubectl cannot read the manifests", ""},
+	{"violates PodSecurity", "the PodSecurity level of the namespace refuses it", ""},
+	{"exceeded quota", "the quota of the namespace leaves no room for it", "kubectl describe resourcequotas"},
+	{"failed quota", "the quota of the namespace refuses it", "kubectl describe resourcequotas"},
 	{"(Forbidden)", "the cluster refuses it", "kubectl auth can-i --list"},
 	{"in configuration", "kubectl is not configured for it", "kubectl config get-contexts"},
 	{"no such file", "kubectl is not configured for it", "kubectl config get-contexts"},

@@ -21,7 +21,7 @@ func (r rule) basis(l Link, trials []record.Trial) string {
 		return "probes of the largest size, one way"
 	case l.live:
 		return "the functions' own packets, one way"
-	case r.quantity == record.QPathMTU && l.Native:
+	case r.quantity == record.QPathMTU && (l.Native || len(trials) > 0 && trials[0].Instrument.Name == "draygen"):
 		return "udp packets of that size, one way"
 	case r.quantity == record.QPathMTU:
 		return "icmp packets of that size, there and back"

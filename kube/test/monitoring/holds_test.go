@@ -27,7 +27,8 @@ const (
 
 var causes = map[string]cause{
 	"DrayProtocolViolation": {0, map[string]string{`dray_port_violations_total{namespace="ran",chain="f1",link="f1u",from="cu.f1u",to="du.f1u"}`: growing}},
-	"DrayRequirementMissed": {1, map[string]string{`dray_link_requirement_verdict{namespace="ran",chain="f1",link="f1u",requirement="latency",verdict="missed"}`: always}},
+	"DrayRequirementMissed": {1, map[string]string{`dray_link_requirement_verdict{namespace="ran",chain="f1",link="f1u",requirement="latency",verdict="missed"}`: always,
+		`dray_link_requirement_verdict{namespace="ran",chain="f1-dray-verify",link="f1u",requirement="latency",verdict="missed"}`: always}}, // a copy does not count
 	"DrayChainNotReady":     {10, map[string]string{`dray_chain_status_condition{namespace="ran",chain="f1",condition="Ready",status="True"}`: never}},
 	"DrayNodeWithoutDriver": {5, map[string]string{`up{job="dray-node",node="n1",pod="old"}`: never, `up{job="dray-node",node="n1",pod="new"}`: never}},
 	"DrayNodeWithoutBroker": {2, map[string]string{`dray_node_broker_up{node="n1"}`: never}},

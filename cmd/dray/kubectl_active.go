@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drayage/dray/internal/cluster"
+	"github.com/drayage/dray/internal/measure/runner"
+	"github.com/drayage/dray/internal/measure/verify"
+	"github.com/drayage/dray/internal/result/verdict"
+)
+
+// activeFlags are the flags of `kubectl dray verify --active`.
+type activeFlags struct {
+	on      bool
+	image   string
+	profile string
+	seed    uint64
+	record  bool
+	timeout time.Duration // until the pods run
+}
+
+func (f *activeFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.BoolVar(&f.on, "active", false, "measure with traffic of its own, on a copy of the chain")
+	flags.StringVar(&f.image, "image", "", "with --active: image of draygen (default: next to the installed dray-node's)")
+	flags.StringVar(&f.profile, "profile", string(verify.Standard), "with --active: how much to measure: quick, standard or thorough")
+	flags.Uint64Var(&f.seed, "seed", 0, "with --active: seed of the random order (default: a new one, which is printed)")
+	flags.BoolVar(&f.record, "record", false, "with --active: also write the outcome to the chain's condition Verified")
+}
+
+func (f *activeFlags) check(cmd *cobra.Command) error {
+	if _, err := verify.ParseProfile(f.profile); err != nil {
+		return usageError("--profile: %v", err)
+	}
+	for _, name := range []string{"image", "profile", "seed", "record"} {
+		if !f.on && cmd.Flags().Changed(name) {
+			return usageError("--%s has no effect without --active", name)
+		}
+	}
+	return nil
+}
+
+// activeRun is how an active verification measured.
+type activeRun struct {
+	Profile verify.Profile `json:"profile"`
+	Seed    uint64         `json:"seed"`
+}
+
+// verifyActively measures a copy of a chain, and judges it.
+func (a *app) verifyActively(ctx context.Context, k *cluster.Kubectl, name string, f activeFlags) error {
+	c, err := k.Chain(ctx, name)
+	if err != nil {
+		return err
+	}
+	shown, err := a.measureCopy(ctx, k, c, f)
+	if f.record && ctx.Err() == nil {
+		err = andThen(err, recordOutcome(ctx, k, c, shown, err))
+	}
+	if shown == nil {
+		return err
+	}
+	return andThen(a.showChains([]clusterChain{*shown}), err)
+}
+
+// measureCopy measures a copy of a chain, and deletes it. There may be both an outcome and an error.
+func (a *app) measureCopy(ctx context.Context, k *cluster.Kubectl, c *cluster.Chain, f activeFlags) (shown *clusterChain, err error) {
+	if err := runsOnNodes(c); err != nil {
+		return nil, err
+	}
+	o := verify.Options{Profile: verify.Profile(f.profile), Seed: runner.Seed(f.seed)}
+	expected, err := k.Expect(ctx, c, o)
+	if err != nil {
+		return nil, err
+	}
+	s, err := k.StandIn(ctx, c, f.image, lifeOf(f.timeout, expected))
+	if err != nil {
+		return nil, err
+	}
+	created, err := a.createStandIn(ctx, k, s)
+	defer func() { err = andThen(err, a.endClusterRun(ctx, k, created, false)) }()
+	if err != nil {
+		return nil, err
+	}
+	running, err := a.awaitStandIn(ctx, k, s, f.timeout)
+	if err != nil {
+		return nil, err
+	}
+	a.progress("Measuring for about %v, seed %d", expected.Round(time.Second), o.Seed)
+	verdicts, err := k.Measure(ctx, s, running, cluster.Active{
+		Options: o, Progress: a.progressOf, Prolong: func(text string) { a.progress("%s", text) },
+	})
+	a.endProgress()
+	if err != nil {
+		return nil, err
+	}
+	// What the nodes see of the chain itself is shown as it is now.
+	now, err := k.ChainIn(ctx, c.Metadata.Namespace, c.Metadata.Name)
+	if err != nil {
+		return nil, err
+	}
+	measured := measuredChain(now, running, verdicts)
+	measured.Active = &activeRun{o.Profile, o.Seed}
+	return &measured, nil
+}
+
+// recordOutcome writes the outcome of a verification, or why there is none, to the chain.
+func recordOutcome(ctx context.Context, k *cluster.Kubectl, c *cluster.Chain, shown *clusterChain, failed error) error {
+	if shown == nil {
+		if err := k.Record(ctx, c, verdict.NotMeasurable, true, failed.Error()); err != nil {
+			return fmt.Errorf("the failure is not recorded: %w", err)
+		}
+		return nil
+	}
+	word, message := shown.outcome(time.Now())
+	if err := k.Record(ctx, c, word, false, message); err != nil {
+		return fmt.Errorf("the outcome is not recorded: %w", err)
+	}
+	return nil
+}
+
+// outcome is the verdict on a chain as a whole, and which requirements are not met.
+func (s *clusterChain) outcome(now time.Time) (verdict.Word, string) {
+	all := map[verdict.Word][]string{}
+	for _, l := range s.Links {
+		for _, q := range l.Requirements {
+			all[q.Verdict] = append(all[q.Verdict], "link "+l.Name+", "+q.Requirement)
+		}
+	}
+	parts := []string{fmt.Sprintf("%d met", len(all[verdict.Met]))}
+	word := verdict.Met
+	for _, w := range []verdict.Word{verdict.NotMeasurable, verdict.Missed} {
+		if len(all[w]) > 0 {
+			word = w
+			parts = append(parts, fmt.Sprintf("%d %s (%s)", len(all[w]), w, strings.Join(all[w], "; ")))
+		}
+	}
+	return word, fmt.Sprintf("%s on %s, profile %s, seed %d", strings.Join(parts, ", "), now.UTC().Format(time.RFC3339), s.Active.Profile, s.Active.Seed)
+}
+
+// runsOnNodes is an error if a chain has no pods, which show the nodes to measure on.
+func runsOnNodes(c *cluster.Chain) error {
+	switch state, detail := stateOf(c); state {
+	case stateReady:
+		return nil
+	case stateInfeasible:
+		return &codeError{exitInfeasible, fmt.Errorf("chain %s is infeasible: %s", c.Name(), detail)}
+	default:
+		return fmt.Errorf("chain %s is %s, and a copy runs on the nodes of its pods: %s", c.Name(), state, detail)
+	}
+}
+
+// lifeOf is how long a copy may be needed. A prolonged run takes several times as long as expected.
+func lifeOf(timeout, expected time.Duration) time.Duration {
+	return timeout + 10*time.Minute + 2*verdict.Prolonged*expected
+}
+
+// createStandIn creates a copy of a chain. It returns what it created, even if it fails.
+func (a *app) createStandIn(ctx context.Context, k *cluster.Kubectl, s *cluster.StandIn) ([]cluster.Object, error) {
+	abandoned, err := k.Abandoned(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	if abandoned {
+		a.progress("Deleting chain %s, which a killed run left", s.Chain)
+		if err := k.Delete(ctx, s.Objects); err != nil {
+			return nil, err
+		}
+	}
+	a.progress("Starting draygen in place of %s, as chain %s", count(len(s.Pods), "function"), s.Chain)
+	created, err := k.Apply(ctx, s.Objects)
+	if err == nil && len(created) < len(s.Objects) {
+		err = fmt.Errorf("another user creates chain %s at the same time", s.Chain)
+	}
+	return created, err
+}
+
+// awaitStandIn waits until every link of a copy has its pods, and draygen runs in them.
+func (a *app) awaitStandIn(ctx context.Context, k *cluster.Kubectl, s *cluster.StandIn, timeout time.Duration) (*cluster.Chain, error) {
+	var now *cluster.Chain
+	deadline := time.Now().Add(timeout)
+	err := every(ctx, watchInterval, -1, func(ctx context.Context) (err error) {
+		if now, err = k.ChainIn(ctx, s.Namespace, s.Chain); err != nil {
+			return err
+		}
+		wait, err := k.Awaits(ctx, s)
+		if err != nil {
+			return err
+		}
+		switch state, detail := stateOf(now); {
+		case state == stateReady && wait == "":
+			return errDecided
+		case state == stateInfeasible:
+			return runsOnNodes(now)
+		case !time.Now().Before(deadline):
+			return fmt.Errorf("chain %s does not run after %v: it is %s: %s%s", s.Chain, timeout, state, detail, orEmpty("; ", wait))
+		}
+		return nil
+	})
+	switch {
+	case errors.Is(err, errDecided):
+		return now, nil
+	case err == nil:
+		err = context.Cause(ctx)
+	}
+	return nil, err
+}
+
+// measuredChain is what was measured of a chain. It shows the ends that were measured.
+func measuredChain(c, running *cluster.Chain, verdicts []verdict.Verdict) clusterChain {
+	shown := *c
+	shown.Status.Links = nil
+	for _, l := range running.Status.Links {
+		if len(c.Link(l.Name).Ends) > 0 && l.Runs() {
+			l.Requirements = c.Conditions(l.Name, verdicts)
+			shown.Status.Links = append(shown.Status.Links, l)
+		}
+	}
+	return clusterChainOf(&shown)
+}

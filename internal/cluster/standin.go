@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/drayage/dray/internal/link/memif"
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/manifest"
+)
+
+// StandIn is a copy of a chain on the same nodes, with draygen in place of each function. It has links
+// of its own, made like those of the chain.
+type StandIn struct {
+	Namespace string
+	Chain     string            // the copy's name
+	Of        string            // the chain's
+	Pods      map[string]string // the pod of each function that has one in the chain
+	Objects   []Object          // to be applied
+	Life      time.Duration     // after which its pods end by themselves
+	uid       string            // of the chain
+}
+
+const (
+	// labelStandIn is on every object of a copy, with the name of the chain.
+	labelStandIn = "drayage.io/stands-in-for"
+	// annotationUntil is on the chain of a copy: when its pods have ended by themselves.
+	annotationUntil = "drayage.io/stands-in-until"
+	// standInSuffix ends the name of a copy. The alerts of kube/deploy/monitoring know it.
+	standInSuffix = "-dray-verify"
+	// draygenImage is the name of the image, and draygenPath its program.
+	draygenImage, draygenPath = "draygen", "/draygen"
+	draygenContainer          = "draygen"
+)
+
+// StandIn describes a copy of a chain whose pods run. Only the first pod of a function with several
+// is copied. image is draygen's; "": the one that was installed with dray-node. life is how long the copy
+// may be needed.
+func (k *Kubectl) StandIn(ctx context.Context, c *Chain, image string, life time.Duration) (*StandIn, error) {
+	s := &StandIn{
+		Namespace: c.Metadata.Namespace, Chain: standInName(c.Metadata.Name), Of: c.Metadata.Name, Pods: map[string]string{},
+		Life: life, uid: c.Metadata.UID,
+	}
+	for _, l := range c.Status.Links {
+		if l.Transport == memif.Name { // its ends are devices of DPDK, which draygen's image does not have
+			return nil, &Error{Text: fmt.Sprintf("link %s of chain %s is %s, which no copy has", l.Name, c.Name(), l.Transport), Fix: "transport: shm"}
+		}
+	}
+	own, err := manifest.Parse(c.Metadata.Name, c.Spec)
+	if err != nil {
+		return nil, err
+	}
+	if image == "" {
+		if image, err = k.draygenImage(ctx); err != nil {
+			return nil, err
+		}
+	}
+	spec, err := nativePorts(c.Spec)
+	if err != nil {
+		return nil, err
+	}
+	err = s.add(map[string]any{"apiVersion": manifest.APIVersion, "kind": chain.Kind, "metadata": s.metadata(s.Chain), "spec": spec})
+	for _, instances := range manifest.Declared(own) {
+		function := instances[0].Declared()
+		if node := nodeOf(c, instances); node != "" && err == nil {
+			s.Pods[instances[0].Name] = s.Chain + "-" + function
+			err = s.add(s.pod(function, node, image))
+		}
+	}
+	return s, err
+}
+
+// Abandoned reports whether an earlier run left a copy behind: it was killed, and the copy's time is
+// over. It is an error if a copy exists that may be in use.
+func (k *Kubectl) Abandoned(ctx context.Context, s *StandIn) (bool, error) {
+	var found struct {
+		Items []Chain `json:"items"`
+	}
+	if err := k.get(ctx, &found, append(in(s.Namespace), "--field-selector=metadata.name="+s.Chain), manifest.Resource); err != nil {
+		return false, err
+	}
+	if len(found.Items) == 0 {
+		return false, nil
+	}
+	m := found.Items[0].Metadata
+	if m.Labels[labelStandIn] != s.Of {
+		return false, fmt.Errorf("chain %s/%s has the name that a copy of chain %s would have, and is none", s.Namespace, s.Chain, s.Of)
+	}
+	if until, err := time.Parse(time.RFC3339, m.Annotations[annotationUntil]); err == nil && time.Now().After(until) {
+		return true, nil
+	}
+	return false, &Error{
+		Text: fmt.Sprintf("chain %s/%s exists: the chain is being measured, or such a run was killed", s.Namespace, s.Chain),
+		Fix:  fmt.Sprintf("kubectl delete chains,pods --namespace=%s --selector=%s=%s", s.Namespace, labelStandIn, s.Of),
+	}
+}
+
+// standInName is short enough for a chain, and differs between chains.
+func standInName(of string) string {
+	const longest = 32
+	if len(of)+len(standInSuffix) <= longest {
+		return of + standInSuffix
+	}
+	sum := fnv.New32a()
+	sum.Write([]byte(of))
+	return fmt.Sprintf("%s-%08x%s", strings.TrimRight(of[:longest-len(standInSuffix)-9], "-"), sum.Sum32(), standInSuffix)
+}
+
+// nativePorts is the spec of a chain whose dpdk ports are native: they share memory in the same way.
+func nativePorts(text json.RawMessage) (map[string]any, error) {
+	var spec map[string]any
+	if err := json.Unmarshal(text, &spec); err != nil {
+		return nil, fmt.Errorf("the chain's spec: %w", err)
+	}
+	for _, f := range list(spec["functions"]) {
+		for _, p := range list(f["ports"]) {
+			if p["face"] == string(chain.FaceDPDK) {
+				p["face"] = string(chain.FaceNative)
+			}
+		}
+	}
+	return spec, nil
+}
+
+// list is the objects in a JSON array.
+func list(v any) (all []map[string]any) {
+	items, _ := v.([]any)
+	for _, item := range items {
+		if object, ok := item.(map[string]any); ok {
+			all = append(all, object)
+		}
+	}
+	return all
+}
+
+// nodeOf is the node of the first instance of a function that has a pod.
+func nodeOf(c *Chain, instances []*chain.Function) string {
+	for _, f := range instances {
+		for _, l := range c.Status.Links {
+			for _, e := range l.Ends {
+				if e.Function == f.Name && e.Node != "" {
+					return e.Node
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// metadata is of an object that goes with the chain, should nobody delete it.
+func (s *StandIn) metadata(name string) map[string]any {
+	return map[string]any{
+		"namespace": s.Namespace, "name": name,
+		"labels":          map[string]any{labelStandIn: s.Of},
+		"annotations":     map[string]any{annotationUntil: time.Now().Add(s.Life).UTC().Format(time.RFC3339)},
+		"ownerReferences": []any{map[string]any{"apiVersion": manifest.APIVersion, "kind": chain.Kind, "name": s.Of, "uid": s.uid}},
+	}
+}
+
+// add adds an object.
+func (s *StandIn) add(object map[string]any) error {
+	text, err := json.Marshal(object)
+	if err != nil {
+		return err
+	}
+	var o Object
+	err = json.Unmarshal(text, &o)
+	s.Objects = append(s.Objects, o)
+	return err
+}
+
+// pod is the pod in place of a function. Its program waits: a measurement starts others in its container.
+func (s *StandIn) pod(function, node, image string) map[string]any {
+	seconds := int(s.Life.Seconds())
+	return map[string]any{
+		"apiVersion": "v1", "kind": "Pod", "metadata": s.metadata(s.Chain + "-" + function),
+		"spec": map[string]any{
+			"activeDeadlineSeconds": seconds, "terminationGracePeriodSeconds": 0, "restartPolicy": "Never",
+			"automountServiceAccountToken": false, "enableServiceLinks": false,
+			"securityContext": map[string]any{"runAsNonRoot": true, "runAsUser": 1000, "runAsGroup": 1000, "seccompProfile": map[string]any{"type": "RuntimeDefault"}},
+			// It goes where the chain's own pod is allowed to be.
+			"tolerations": []any{map[string]any{"operator": "Exists"}},
+			"affinity": map[string]any{"nodeAffinity": map[string]any{"requiredDuringSchedulingIgnoredDuringExecution": map[string]any{
+				"nodeSelectorTerms": []any{map[string]any{"matchFields": []any{
+					map[string]any{"key": "metadata.name", "operator": "In", "values": []any{node}},
+				}}},
+			}}},
+			"resourceClaims": []any{map[string]any{"name": "ports", "resourceClaimTemplateName": manifest.Template(s.Chain, function)}},
+			"containers": []any{map[string]any{
+				"name": draygenContainer, "image": image,
+				"command":         []any{draygenPath, "sink", "--port", "udp:127.0.0.1:5010", "--duration", fmt.Sprintf("%ds", seconds)},
+				"securityContext": map[string]any{"allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true, "capabilities": map[string]any{"drop": []any{"ALL"}}},
+				"resources": map[string]any{
+					"claims": []any{map[string]any{"name": "ports"}}, "requests": map[string]any{"cpu": "100m", "memory": "64Mi"}, "limits": map[string]any{"memory": "256Mi"},
+				},
+			}},
+		},
+	}
+}
+
+// draygenImage is the image that belongs to the installed dray-node: of the same registry and release.
+func (k *Kubectl) draygenImage(ctx context.Context) (string, error) {
+	agents, err := k.Agents(ctx)
+	if err != nil {
+		return "", err
+	}
+	for _, a := range agents {
+		path, tag, _ := strings.Cut(a.Image, "/"+manifest.NodeProgram+":")
+		if tag != "" && !strings.Contains(tag, "@") {
+			return path + "/" + draygenImage + ":" + tag, nil
+		}
+	}
+	return "", &Error{Text: "no dray-node shows where the image of draygen is", Fix: "--image=REGISTRY/" + draygenImage + ":TAG"}
+}
+
+// hopeless are the reasons of a container that waits and will not start.
+var hopeless = []string{"ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "CreateContainerError", "RunContainerError"}
+
+// Awaits is what the pods of a copy wait for; "": they run. It is an error if they wait in vain.
+func (k *Kubectl) Awaits(ctx context.Context, s *StandIn) (string, error) {
+	var list struct {
+		Items []standInPod `json:"items"`
+	}
+	if err := k.get(ctx, &list, append(in(s.Namespace), "--selector="+labelStandIn+"="+s.Of), "pods"); err != nil {
+		return "", err
+	}
+	for _, p := range list.Items {
+		if wait, err := p.awaits(); wait != "" || err != nil {
+			return wait, err
+		}
+	}
+	if len(list.Items) < len(s.Pods) {
+		return "", fmt.Errorf("%d of the %d pods of the copy are gone", len(s.Pods)-len(list.Items), len(s.Pods))
+	}
+	return "", nil
+}
+
+// standInPod is what says whether a pod runs.
+type standInPod struct {
+	Metadata struct {
+		Name string `json:"name"`
+	} `json:"metadata"`
+	Status struct {
+		Phase      string      `json:"phase"`
+		Message    string      `json:"message"`
+		Conditions []Condition `json:"conditions"`
+		Containers []struct {
+			State struct {
+				Waiting struct {
+					Reason  string `json:"reason"`
+					Message string `json:"message"`
+				} `json:"waiting"`
+				Terminated struct {
+					Message string `json:"message"`
+					Code    int    `json:"exitCode"`
+				} `json:"terminated"`
+			} `json:"state"`
+		} `json:"containerStatuses"`
+	} `json:"status"`
+}
+
+// awaits is what a pod waits for; "": it runs.
+func (p *standInPod) awaits() (string, error) {
+	for _, c := range p.Status.Containers {
+		if w := c.State.Waiting; slices.Contains(hopeless, w.Reason) {
+			return "", &Error{Text: fmt.Sprintf("pod %s does not start: %s: %s", p.Metadata.Name, w.Reason, w.Message), Fix: "make the image of draygen available there, or name one: --image=REGISTRY/" + draygenImage + ":TAG"}
+		}
+	}
+	switch {
+	case p.Status.Phase == "Failed" || p.Status.Phase == "Succeeded":
+		return "", fmt.Errorf("pod %s has ended: %s", p.Metadata.Name, p.ending())
+	case find(p.Status.Conditions, "PodScheduled").Status == isFalse:
+		return fmt.Sprintf("pod %s has no node: %s", p.Metadata.Name, find(p.Status.Conditions, "PodScheduled").Message), nil
+	case !find(p.Status.Conditions, "Ready").Holds():
+		return "pod " + p.Metadata.Name + " is starting", nil
+	}
+	return "", nil
+}
+
+// ending is why a pod has ended.
+func (p *standInPod) ending() string {
+	for _, c := range p.Status.Containers {
+		if t := c.State.Terminated; t.Message != "" || t.Code != 0 {
+			return fmt.Sprintf("exit code %d: %s", t.Code, t.Message)
+		}
+	}
+	return p.Status.Message
+}
+
+// DraygenVersion is the version of draygen in a pod of a copy.
+func (k *Kubectl) DraygenVersion(ctx context.Context, s *StandIn, pod string) (string, error) {
+	text, err := answer(ctx, k.command(ctx, s.exec(pod, draygenPath, "--version")...))
+	if err != nil {
+		return "", fmt.Errorf("draygen in pod %s: %w", pod, err)
+	}
+	words := strings.Fields(string(text))
+	if len(words) < 2 || words[0] != draygenImage {
+		return "", fmt.Errorf("the image of pod %s has no draygen at %s", pod, draygenPath)
+	}
+	return words[1], nil
+}
+
+// exec are kubectl's arguments to run a program in a pod of a copy.
+func (s *StandIn) exec(pod string, argv ...string) []string {
+	return slices.Concat([]string{"exec", "--namespace=" + s.Namespace, pod, "--container=" + draygenContainer, "--"}, argv)
+}
