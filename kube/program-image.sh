@@ -21,9 +21,9 @@ root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 readonly drivers='mempool_ring bus_vdev net_memif net_vhost net_virtio'
 
-# libraries prints the files that a file is linked against.
+# libraries prints the files that a file is linked against: none if it is static.
 libraries() {
-	ldd "$1" | awk '$3 ~ /^\// { print $3 } $1 ~ /^\// { print $1 }'
+	ldd "$1" 2>/dev/null | awk '$3 ~ /^\// { print $3 } $1 ~ /^\// { print $1 }'
 }
 
 # add copies files to where they are here. Several names of one library stay one file: it would be loaded twice otherwise.

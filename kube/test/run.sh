@@ -32,12 +32,13 @@ test_image() {
 	(cd kube/image && "$go" run ./mkimage dray.local/dray-test:1 "$work/root" "$work/dray-test.tar")
 }
 
-make --no-print-directory gen pmd vnf images
+make --no-print-directory programs gen pmd vnf images
 test_image
 kube/program-image.sh testpmd "$work/testpmd.tar" dpdk-testpmd
 kube/program-image.sh vnf "$work/vnf.tar" bin/dray-vnf
 kube/program-image.sh redis "$work/redis.tar" redis-server redis-cli
 "$cluster" up
+kube/program-image.sh verify "$work/verify.tar" bin/kubectl-dray "$("$cluster" with which kubectl)"
 "$cluster" images out/images/*.tar "$work"/*.tar
 [ $# -gt 0 ] || kube/test/helm.sh
 "$cluster" kubectl apply -k kube/deploy/base

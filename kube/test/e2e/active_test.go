@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/drayage/dray/kube/api/v1alpha1"
+)
+
+// chainOfThree has a link of pods of one node, and a link of interfaces between nodes.
+const chainOfThree = `
+apiVersion: drayage.io/v1alpha1
+kind: Chain
+metadata: {name: f1}
+spec:
+  functions:
+  - {name: cu-up, ports: [{name: near, face: native, mtu: 1500}]}
+  - {name: du, ports: [{name: near, face: native, mtu: 1500}, {name: far, face: netdev, ip: 10.39.0.1/24, mtu: 1400}]}
+  - {name: ru, ports: [{name: far, face: netdev, ip: 10.39.0.2/24, mtu: 1400}]}
+  links:
+  - {name: near, ends: [cu-up.near, du.near], requires: {min_bitrate: 100Mbps, mtu: 1500%s}}
+  - {name: far, ends: [du.far, ru.far]%s}
+`
+
+// Limits that a busy machine meets.
+const (
+	easyNear = ", latency: 100ms, percentile: 75, packet_loss_ratio: 0.1"
+	easyFar  = ", requires: {min_bitrate: 50Mbps, mtu: 1400, latency: 100ms, percentile: 75, packet_loss_ratio: 0.1}"
+)
+
+// everyVerdict are the verdicts on the chain with these limits.
+var everyVerdict = map[string]string{
+	"near min_bitrate": "met", "near mtu": "met", "near latency": "met", "near packet_loss_ratio": "met",
+	"far min_bitrate": "met", "far mtu": "met", "far latency": "met", "far packet_loss_ratio": "met",
+}
+
+// An active verification decides what the applications' traffic cannot, here while they send nothing. It leaves nothing,
+// and a schedule records what it found in the status of the chain.
+func TestAnActiveVerification(t *testing.T) {
+	chain := fmt.Sprintf(chainOfThree, "", "")
+	if testing.Short() {
+		t.Parallel()
+	} else {
+		chain = fmt.Sprintf(chainOfThree, easyNear, easyFar)
+	}
+	c := newCluster(t)
+	c.awaitNetwork()
+	c.apply(chain)
+	for function, node := range map[string]string{"cu-up": "n1", "du": "n1", "ru": "n2"} {
+		c.apply(pod{name: function, function: function, command: sleeps, node: node}.manifest())
+	}
+	c.ready("cu-up", "du", "ru")
+	c.in("wait", "--for=condition=Ready", "chain/f1", "--timeout", patience.String())
+	if testing.Short() {
+		c.scheduled("0", "True", "2 met on ")
+		return
+	}
+	c.verifiedByHand()
+	drop := []string{"INPUT", "-p", "udp", "--dport", "14789", "-m", "statistic", "--mode", "random", "--probability", "0.5", "-j", "DROP"}
+	c.on("n2", slices.Concat([]string{"iptables-nft", "-I"}, drop)...)
+	t.Cleanup(func() { c.on("n2", slices.Concat([]string{"iptables-nft", "-D"}, drop)...) })
+	c.scheduled("4", "False", "7 met, 1 missed (link far, packet_loss_ratio) on ")
+}
+
+// verifiedByHand measures chainOfThree, and fails to do so.
+func (c *cluster) verifiedByHand() {
+	c.t.Helper()
+	dray := c.plugin()
+	nothingNew := c.nothingNew()
+	out, code := dray("verify", "f1", "--active", "--profile", "quick", "--seed", "1", "--json")
+	if got := decided(c.t, out); code != 0 || !maps.Equal(got, everyVerdict) {
+		c.t.Errorf("exit code %d: %v, not %v", code, got, everyVerdict)
+	}
+	c.until("as it was", nothingNew)
+	out, code = dray("verify", "f1", "--active", "--profile", "quick", "--image", "dray.local/none:1", "--json")
+	var failed struct{ Error, Fix string }
+	if err := json.Unmarshal([]byte(out), &failed); err != nil || code != 1 || failed.Fix == "" || !strings.Contains(failed.Error, "does not start") {
+		c.t.Errorf("without an image: %v, exit code %d", err, code)
+	}
+	c.until("as it was", nothingNew)
+}
+
+// nothingNew is an error if there are other objects than now.
+func (c *cluster) nothingNew() func() error {
+	all := func() string { return c.in("get", "pods,resourceclaims,resourceclaimtemplates,chains", "-o", "name") }
+	before := all()
+	return func() error {
+		if now := all(); now != before {
+			return fmt.Errorf("%s, and not %s", strings.Fields(now), strings.Fields(before))
+		}
+		return nil
+	}
+}
+
+// decided are the verdicts in a document, by link and requirement.
+func decided(t *testing.T, document string) map[string]string {
+	t.Helper()
+	var d struct {
+		Chains []struct {
+			Links []struct {
+				Name         string
+				Requirements []struct{ Requirement, Verdict string }
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(document), &d); err != nil || len(d.Chains) != 1 {
+		t.Fatalf("%v: %s", err, document)
+	}
+	all := map[string]string{}
+	for _, l := range d.Chains[0].Links {
+		for _, q := range l.Requirements {
+			all[l.Name+" "+q.Requirement] = q.Verdict
+		}
+	}
+	return all
+}
+
+// scheduled runs the job of the example once. With its rights, it records an outcome and forges no verdict.
+func (c *cluster) scheduled(exit, status, want string) {
+	c.t.Helper()
+	for _, file := range []string{"rbac", "cronjob"} {
+		text, err := os.ReadFile("../../../examples/kubernetes/verify/" + file + ".yaml")
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		if _, err := c.run(strings.ReplaceAll(string(text), "f1-split", c.namespace), "kubectl", "apply", "-f", "-"); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	c.t.Cleanup(func() { c.kubectl("-n", "dray-system", "delete", "role,rolebinding", "dray-verify-"+c.namespace) })
+	nothingNew := c.nothingNew()
+	c.in("create", "job", "--from=cronjob/verify-f1", "now")
+	c.until("the job's end", func() error {
+		out, err := c.try("-n", c.namespace, "get", "job", "now", "-o", "jsonpath={.status.failed}{.status.succeeded}")
+		if err == nil && out != "1" {
+			err = fmt.Errorf("%q", out)
+		}
+		return err
+	})
+	c.t.Logf("the job:\n%s", c.in("logs", "job/now"))
+	if code := c.in("get", "pods", "-l", "job-name=now", "-o", "jsonpath={.items[0].status.containerStatuses[0].state.terminated.exitCode}"); code != exit {
+		c.t.Errorf("the job has exit code %s", code)
+	}
+	chain, err := c.chain()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	verified := meta.FindStatusCondition(chain.Status.Conditions, v1alpha1.ConditionVerified)
+	if verified == nil || string(verified.Status) != status || !strings.HasPrefix(verified.Message, want) || verified.ObservedGeneration != chain.Generation {
+		c.t.Errorf("the condition: %+v", verified)
+	}
+	c.forgesNothing()
+	c.in("delete", "job", "now", "--cascade=foreground")
+	c.until("as it was", nothingNew)
+}
+
+// forgesNothing tries, with the rights of the job, what these shall not permit.
+func (c *cluster) forgesNothing() {
+	c.t.Helper()
+	forged := `{apiVersion: drayage.io/v1alpha1, kind: Chain, metadata: {name: f1}, status: {conditions: [{type: %s, status: "True", reason: R, message: forged, lastTransitionTime: "2026-01-01T00:00:00Z"}]%s}}`
+	for what, claim := range map[string]struct{ text, want string }{
+		"Met":      {fmt.Sprintf(forged, "Met", ""), "only dray-operator may write the status of a chain"},
+		"a figure": {fmt.Sprintf(forged, "Verified", `, verdict: "99 met"`), "only dray-operator may write the status of a chain"},
+		"Verified": {fmt.Sprintf(forged, "Verified", ""), ""},
+	} {
+		_, err := c.run(claim.text, "kubectl", "-n", c.namespace, "--as=system:serviceaccount:"+c.namespace+":dray-verify",
+			"apply", "--server-side", "--force-conflicts", "--subresource=status", "--field-manager=other", "-f", "-")
+		if (err == nil) != (claim.want == "") || err != nil && !strings.Contains(err.Error(), claim.want) {
+			c.t.Errorf("%s: %v", what, err)
+		}
+	}
+	for _, right := range []string{"patch chains/f1", "update chains/f1 --subresource=status", "get secrets", "patch chains/other --subresource=status"} {
+		args := append(append([]string{"-n", c.namespace, "--as=system:serviceaccount:" + c.namespace + ":dray-verify", "auth", "can-i"}, strings.Fields(right)...), "-q")
+		if _, err := c.try(args...); err == nil {
+			c.t.Errorf("the job may %s", right)
+		}
+	}
+}
