@@ -223,7 +223,7 @@ func (k *Kubectl) draygenImage(ctx context.Context) (string, error) {
 // hopeless are the reasons of a container that waits and will not start.
 var hopeless = []string{"ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "CreateContainerError", "RunContainerError"}
 
-// Awaits is what the pods of a copy wait for; "": they run. It is an error if they wait in vain.
+// Awaits is what the pods of a copy wait for; "": they run. It is an error if they wait for what will not come.
 func (k *Kubectl) Awaits(ctx context.Context, s *StandIn) (string, error) {
 	var list struct {
 		Items []standInPod `json:"items"`

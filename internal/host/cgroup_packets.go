@@ -18,7 +18,7 @@ import (
 const packetOptions = "options of packet sockets"
 
 // LimitPacketOptions makes the kernel refuse most options of packet sockets that
-// processes of the cgroup open from now on, whoever holds them later (see package bpf).
+// processes of the cgroup open from now on, also if other processes hold them later (see package bpf).
 func (c Cgroup) LimitPacketOptions() error {
 	dirs, err := c.dirs()
 	if err != nil {

@@ -26,7 +26,7 @@ const maxPath = 4096
 type Shown struct {
 	Socket *os.File // no one can do more with it than connect
 	Path   string   // as its listener bound it
-	// Other is connected to whoever shows the socket, and hangs up with it.
+	// Other is connected to the program that shows the socket, and hangs up when that ends.
 	Other *net.UnixConn
 }
 
@@ -36,7 +36,7 @@ func ProcPath(fd int) string { return fmt.Sprintf("/proc/self/fd/%d", fd) }
 // Close forgets the socket.
 func (s *Shown) Close() error { return errors.Join(s.Socket.Close(), s.Other.Close()) }
 
-// Gone waits until whoever shows the socket has ended, or ctx ends.
+// Gone waits until the program that shows the socket has ended, or ctx ends.
 func (s *Shown) Gone(ctx context.Context) {
 	_ = s.Other.SetReadDeadline(time.Time{}) // an earlier call has left one
 	stop := context.AfterFunc(ctx, func() { _ = s.Other.SetReadDeadline(time.Now()) })

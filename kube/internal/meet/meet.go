@@ -4,7 +4,7 @@
 // directory is in both. Each pod has a socket of the node's broker. When both have called, the
 // broker makes a pair of sockets and gives each its half. Through it the one pod shows the
 // other its socket: as a descriptor that can be connected to, and nothing else. The broker
-// takes no descriptor and reads nothing from a pod, and whoever met needs it no longer.
+// takes no descriptor and reads nothing from a pod, and pods that have met need it no longer.
 package meet
 
 import (

@@ -137,13 +137,13 @@ func (f *fixture) reaches(s *Shown, want *listener) {
 func TestTwoPodsMeet(t *testing.T) {
 	f := newFixture(t)
 	looked := make(chan *Shown)
-	go func() { looked <- f.look() }() // whoever comes first waits
+	go func() { looked <- f.look() }() // the first caller waits
 	time.Sleep(3 * pause)
 	a := f.listener("first")
 	f.reaches(<-looked, a)
 }
 
-// Whoever looks learns that the other has ended, and finds the next one.
+// The pod that looks learns that the other has ended, and finds the next one.
 func TestTheOtherIsReplaced(t *testing.T) {
 	f := newFixture(t)
 	first := f.listener("first")
@@ -265,7 +265,7 @@ func unread(t *testing.T, c net.Conn) (n int) {
 	return n
 }
 
-// What an end sends is refused: it could hold descriptors that block whoever drops them.
+// What an end sends is refused: it could hold descriptors whose close blocks.
 func TestTheBrokerTakesNothing(t *testing.T) {
 	f := newFixture(t)
 	c, err := net.Dial("unixpacket", f.door("a"))
