@@ -22,7 +22,7 @@ import (
 )
 
 func main() {
-	if err := host.KeepInherited(); err != nil {
+	if err := host.CloseInheritedOnExec(); err != nil {
 		os.Exit(exitCode(err, os.Stderr))
 	}
 	ctx, stop := interruptible()

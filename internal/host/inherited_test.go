@@ -13,8 +13,8 @@ import (
 )
 
 // A file that this process inherited reaches no program that it starts.
-func TestKeepInherited(t *testing.T) {
-	for name, keep := range map[string]func() error{"at once": KeepInherited, "one by one": keepOneByOne} {
+func TestCloseInheritedOnExec(t *testing.T) {
+	for name, keep := range map[string]func() error{"at once": CloseInheritedOnExec, "one by one": closeOneByOne} {
 		t.Run(name, func(t *testing.T) {
 			fd, err := unix.Dup(0) // unlike a file that Go opens, it stays open in programs
 			if err != nil {
