@@ -8,6 +8,7 @@ import (
 
 	"github.com/drayage/dray/internal/plan"
 	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/inventory"
 )
 
 // Across is what becomes of a chain's links if their ends are on different nodes.
@@ -34,39 +35,89 @@ func (a Across) sorted(c *plan.Plan) (all []plan.Link) {
 	return all
 }
 
-// planAcross plans each link of a chain as one between nodes: as a chain with a host for
-// each function. here is the chain on one node.
+// switches are the transports by a node's switch: on one node, and between nodes. The
+// applications' devices are the same, so a link changes between the two while they run.
+var switches = map[string]string{"ovs-dpdk": "ovs-dpdk-vxlan"}
+
+// planAcross plans each link of a chain as one between nodes. here is the chain on one node.
 func planAcross(c *chain.Chain, n Node, here *plan.Plan) Across {
 	a := Across{Links: map[string]plan.Link{}, Why: map[string]string{}}
-	if n.Network == nil {
-		for _, l := range c.Links {
-			a.Why[l.Name] = "dray-net does not run on " + n.Name
-		}
-		return a
-	}
-	apart := *c
-	apart.Functions = slices.Clone(c.Functions)
-	apart.Hosts = &chain.Hosts{Underlay: chain.Underlay{MTU: n.Network.MTU}}
-	for i := range apart.Functions {
-		apart.Functions[i].Host = apart.Functions[i].Name
-		apart.Hosts.Names = append(apart.Hosts.Names, apart.Functions[i].Name)
-	}
-	p, err := plan.Make(&apart, n.Inventory)
+	byNetwork := planApart(c, n.Inventory, n.Network)
+	bySwitch := planApart(switched(c, here), n.Inventory, n.Switch)
 	for _, l := range c.Links {
-		switch planned, violated := p.Link(l.Name), violationsOf(p, "link "+l.Name, c.Policy.OnInfeasible); {
-		case ownDevices(here.Link(l.Name)):
-			a.Why[l.Name] = "on one node, its ends are devices of " + here.Link(l.Name).Transport + ", which join no others"
-		case violated != "":
-			a.Why[l.Name] = violated
-		case planned != nil && planned.Tunnel():
-			a.Links[l.Name] = Bare(*planned)
-		case err != nil:
-			a.Why[l.Name] = err.Error()
+		made := here.Link(l.Name)
+		switch _, bySwitches := switches[transportOf(made)]; {
+		case bySwitches:
+			bySwitch.add(&a, l.Name, "dray-switch does not run on "+n.Name)
+		case n.Network != nil && ownDevices(made):
+			a.Why[l.Name] = "on one node, its ends are devices of " + made.Transport + ", which join no others"
 		default:
-			a.Why[l.Name] = "both its ends belong to one function"
+			byNetwork.add(&a, l.Name, "dray-net does not run on "+n.Name)
 		}
 	}
 	return a
+}
+
+func transportOf(l *plan.Link) string {
+	if l == nil {
+		return ""
+	}
+	return l.Transport
+}
+
+// switched is the chain in which each link that a switch makes on one node is made by
+// switches between nodes.
+func switched(c *chain.Chain, here *plan.Plan) *chain.Chain {
+	out := *c
+	out.Links = slices.Clone(c.Links)
+	for i := range out.Links {
+		if tunnel, ok := switches[transportOf(here.Link(out.Links[i].Name))]; ok {
+			out.Links[i].Transport = tunnel
+		}
+	}
+	return &out
+}
+
+// apart is the plan of a chain with a host for each function; no plan without a network.
+type apart struct {
+	plan   *plan.Plan
+	err    error
+	policy chain.OnInfeasible
+}
+
+func planApart(c *chain.Chain, inv *inventory.Inventory, network *Network) apart {
+	if network == nil {
+		return apart{}
+	}
+	each := *c
+	each.Functions = slices.Clone(c.Functions)
+	each.Hosts = &chain.Hosts{Underlay: chain.Underlay{MTU: network.MTU}}
+	for i := range each.Functions {
+		each.Functions[i].Host = each.Functions[i].Name
+		each.Hosts.Names = append(each.Hosts.Names, each.Functions[i].Name)
+	}
+	p, err := plan.Make(&each, inv)
+	return apart{p, err, c.Policy.OnInfeasible}
+}
+
+// add adds a link of the plan, or why there is none.
+func (p apart) add(a *Across, link, without string) {
+	if p.plan == nil {
+		if a.Why[link] = without; p.err != nil {
+			a.Why[link] = p.err.Error()
+		}
+		return
+	}
+	switch planned, violated := p.plan.Link(link), violationsOf(p.plan, "link "+link, p.policy); {
+	case violated != "":
+		a.Why[link] = violated
+	case planned != nil && planned.Tunnel():
+		a.Links[link] = Bare(*planned)
+	case p.err != nil:
+		a.Why[link] = p.err.Error()
+	default:
+		a.Why[link] = "both its ends belong to one function"
+	}
 }
 
 // ownDevices reports whether the applications have devices of the link's transport. They cannot

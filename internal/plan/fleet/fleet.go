@@ -26,6 +26,7 @@ type Node struct {
 	Name      string
 	Inventory *inventory.Inventory
 	Network   *Network // nil: it has no links to other nodes
+	Switch    *Network // of its switch; nil: it has none
 	Fault     string   // why the inventory cannot be used, or ""
 }
 
@@ -43,10 +44,14 @@ func ReadNode(owner, object string, published map[string]string) Node {
 	}
 	n := Node{Name: cmp.Or(owner, inv.Host.Hostname, object), Inventory: &inv}
 	inv.Host.Hostname = n.Name
-	if text, ok := published[manifest.KeyNetwork]; ok {
-		n.Network = &Network{}
-		if err := json.Unmarshal([]byte(text), n.Network); err != nil {
-			n.Fault = "what its network offers cannot be read: " + err.Error()
+	for key, network := range map[string]**Network{manifest.KeyNetwork: &n.Network, manifest.KeySwitch: &n.Switch} {
+		text, ok := published[key]
+		if !ok {
+			continue
+		}
+		*network = &Network{}
+		if err := json.Unmarshal([]byte(text), *network); err != nil {
+			n.Fault = "what its " + strings.TrimSuffix(key, ".json") + " offers cannot be read: " + err.Error()
 		}
 	}
 	// The kubelet runs the pods, whatever runtimes dray itself would find there.

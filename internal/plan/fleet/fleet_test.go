@@ -127,6 +127,33 @@ func TestDevicesOfApplicationsDoNotCross(t *testing.T) {
 	}
 }
 
+// A switch keeps the applications' devices, so its links cross nodes, if these have one.
+func TestLinksOfSwitchesCross(t *testing.T) {
+	n := node(t, "n1", "ovs-dpdk")
+	n.Network = &fleet.Network{MTU: 9000}
+	n.Inventory.Transports[0].Caps.Faces = []string{"dpdk"}
+	for _, name := range []string{"ovs-dpdk-vxlan", "vxlan"} {
+		tunnel := n.Inventory.Transports[0]
+		tunnel.Name, tunnel.Caps.Tunnel, tunnel.Caps.Rank = name, true, len(name) // vxlan is the faster one
+		n.Inventory.Transports = append(n.Inventory.Transports, tunnel)
+	}
+	c := twoFunctions(t, `"mtu":1500`)
+	for i := range c.Functions {
+		c.Functions[i].Ports[0].Face = chain.FaceDPDK
+	}
+	for mtu, why := range map[int]string{0: "dray-switch does not run on n1", 1500: "at most 1450 bytes", 1550: ""} {
+		n.Switch = nil
+		if mtu > 0 {
+			n.Switch = &fleet.Network{MTU: mtu}
+		}
+		planned := fleet.Plan(c, []fleet.Node{n})[0]
+		l := planned.Across.Link("f1u")
+		if (l != nil) != (why == "") || !strings.Contains(planned.Across.Why["f1u"], why) || l != nil && l.Transport != "ovs-dpdk-vxlan" {
+			t.Errorf("%d: %+v", mtu, planned.Across)
+		}
+	}
+}
+
 func TestNoNode(t *testing.T) {
 	if got := fleet.Choose(nil).String(); got != fleet.NoNode {
 		t.Error(got)

@@ -25,6 +25,8 @@ const (
 	KeyInventory   = "inventory.json"
 	// KeyNetwork holds what the node's network offers to others; none, if it offers nothing.
 	KeyNetwork = "network.json"
+	// KeySwitch holds what the node's switch offers to others; none, if it has no switch.
+	KeySwitch = "switch.json"
 )
 
 // Types of a chain's conditions.

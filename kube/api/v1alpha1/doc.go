@@ -41,6 +41,9 @@ const (
 	// KeyNetwork holds what the node's network offers, in the same ConfigMap; it is missing
 	// if dray-net does not run there.
 	KeyNetwork = manifest.KeyNetwork
+	// KeySwitch holds what the node's switch offers, in the same ConfigMap; it is missing
+	// without dray-switch.
+	KeySwitch = manifest.KeySwitch
 )
 
 // CapacityBitrate counts the payload that ports of a transport carry on a node, in bit/s.
