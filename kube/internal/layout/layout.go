@@ -21,6 +21,9 @@ func Meet(state string) string { return filepath.Join(state, "meet") }
 // Net is the directory of the node's network, dray-net.
 func Net(state string) string { return filepath.Join(state, "net") }
 
+// Switch is the directory of the node's switch, dray-switch: the only one of the node that its pod has.
+func Switch(state string) string { return filepath.Join(state, "switch") }
+
 // Claims is the directory of prepared claims.
 func Claims(state string) string { return filepath.Join(state, "claims") }
 
