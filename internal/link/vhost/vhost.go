@@ -15,9 +15,6 @@ import (
 	"github.com/drayage/dray/internal/spec/dpdk"
 )
 
-// socketName is the socket that the application creates in its end's directory.
-const socketName = "vhost.sock"
-
 // ringSlots is the length of a virtio ring. It absorbs the packets that arrive
 // while the ends and the switch of a link take turns on one CPU.
 const ringSlots = 1024
@@ -32,12 +29,12 @@ func Vdev(s transport.Spec, i int) transport.Vdev {
 	e := s.Ends[i]
 	v := transport.Vdev{
 		Function: e.Function, Port: e.Name, Driver: dpdk.NetVirtioUser,
-		Options: fmt.Sprintf("path={dir}/%s,server=1,queues=%d,queue_size=%d,mac=%s", socketName, Queues(e), ringSlots, e.MAC),
+		Options: fmt.Sprintf("path={dir}/%s,server=1,queues=%d,queue_size=%d,mac=%s", dpdk.VhostSocket, Queues(e), ringSlots, e.MAC),
 		Dir:     e.Dir, SingleFileSegments: true,
 	}
 	if e.InMachine() {
 		v.Driver, v.Options = dpdk.NetVirtio, ""
-		v.Interface = &dpdk.Interface{Socket: socketName, MAC: e.MAC.String(), IP: e.IP, MTU: s.MTU, Neighbours: neighbours(s)}
+		v.Interface = &dpdk.Interface{Socket: dpdk.VhostSocket, MAC: e.MAC.String(), IP: e.IP, MTU: s.MTU, Neighbours: neighbours(s)}
 	}
 	return v
 }
@@ -78,7 +75,7 @@ func HugePages(s transport.Spec) bool {
 }
 
 // Socket is the path at which the switch sees the socket of end i.
-func Socket(i int) string { return directory(i) + "/" + socketName }
+func Socket(i int) string { return directory(i) + "/" + dpdk.VhostSocket }
 
 func directory(i int) string { return fmt.Sprintf("/links/%d", i+1) }
 

@@ -36,6 +36,20 @@ const (
 // MemifSocket is the file name of a net_memif server's socket.
 const MemifSocket = "memif.sock"
 
+// VhostSocket is the file name of a net_virtio_user server's socket.
+const VhostSocket = "vhost.sock"
+
+// Socket is the file name of the socket at which the device listens or connects; "" if it has none.
+func (v Vdev) Socket() string {
+	switch v.Driver {
+	case NetMemif:
+		return MemifSocket
+	case NetVirtioUser:
+		return VhostSocket
+	}
+	return ""
+}
+
 // Vdev is how the application of a function attaches to a dpdk port.
 type Vdev struct {
 	Function string `json:"function"`

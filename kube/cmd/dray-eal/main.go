@@ -23,8 +23,11 @@ const usage = `usage: dray-eal COMMAND [ARGUMENT...]
 It replaces itself by COMMAND. An argument that is exactly $(DRAY_EAL) becomes EAL's arguments for the dpdk ports of
 this container. The environment variable DRAY_EAL has the same arguments, separated by blanks, for scripts.
 
-If a port's transport is memif, dray-eal stays, passes on signals, and joins the port to the application of the other
-pod. Of two functions, the one whose name comes first listens, and the other connects. COMMAND starts once the other end
+If a port's transport is ovs-dpdk, dray-eal stays, passes on signals, and shows the port's vhost-user socket to the
+switch of the node, which connects to it, also when either has been started again.
+
+If a port's transport is memif, dray-eal stays likewise, and joins the port to the application of the other pod. Of
+two functions, the one whose name comes first listens, and the other connects. COMMAND starts once the other end
 listens. It is stopped, and dray-eal ends with status 1, when the connection is lost, for DPDK's driver never connects
 again: let the pod's restartPolicy restart the container.
 

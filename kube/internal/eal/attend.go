@@ -21,10 +21,11 @@ import (
 	"github.com/drayage/dray/kube/internal/meet"
 )
 
-// An application with a net_memif device needs someone next to it. The listening end's socket is in
-// a file system of its own container, so that must be shown to the other pod. The connecting end
-// connects once, when it starts: then the socket must be there, and when the connection is lost, the
-// application must start again.
+// An application whose devices have sockets needs someone next to it. A socket at which a device
+// listens is in a file system of its own container, so it must be shown to the other pod (net_memif),
+// or to the switch of the node (net_virtio_user), which connects again by itself. A net_memif device
+// that connects does so once, when it starts: then the socket must be there, and when the connection
+// is lost, the application must start again.
 
 const (
 	// connectGrace is how long an application's first start may take to connect its devices. It
@@ -40,12 +41,12 @@ const (
 // Attended reports whether an application with these devices needs dray-eal to stay.
 func (s Setting) Attended() bool { return slices.ContainsFunc(s.Vdevs, attended) }
 
-func attended(v dpdk.Vdev) bool { return v.Driver == dpdk.NetMemif }
+func attended(v dpdk.Vdev) bool { return v.Socket() != "" }
 
 // attendant is next to one application.
 type attendant struct {
 	setting Setting
-	doors   string // directory of the sockets at which pods meet
+	doors   string // directory of the sockets at which pods meet others
 	say     io.Writer
 	signals <-chan os.Signal // for the application
 	netns   host.Netns
@@ -133,7 +134,7 @@ func (a *attendant) awaitOthers(ctx context.Context) (ended syscall.Signal, err 
 			timer.Stop()
 			if err == nil {
 				a.shown = append(a.shown, s)
-				err = os.Symlink(meet.ProcPath(firstFile+len(a.shown)-1), filepath.Join(v.Dir, dpdk.MemifSocket))
+				err = os.Symlink(meet.ProcPath(firstFile+len(a.shown)-1), filepath.Join(v.Dir, v.Socket()))
 			}
 			if err != nil {
 				found <- fmt.Errorf("port %s: %w", v.Port, err)
@@ -159,14 +160,14 @@ func (a *attendant) awaitOthers(ctx context.Context) (ended syscall.Signal, err 
 // firstFile is the descriptor at which the application finds the first socket.
 const firstFile = 3
 
-// show shows a listening device's socket to the other pod until ctx ends.
+// show shows a listening device's socket until ctx ends.
 func (a *attendant) show(ctx context.Context, v dpdk.Vdev) {
-	path := filepath.Join(v.Dir, dpdk.MemifSocket)
+	path := filepath.Join(v.Dir, v.Socket())
 	await := func(ctx context.Context) error {
 		for {
 			s, err := a.netns.UnixSocket(path)
 			if err == nil && s.Listening && settled(path) {
-				// The other pod may have another user. No one else comes to the directory.
+				// Who connects may be another user. No one else comes to the directory.
 				return os.Chmod(path, 0o777)
 			}
 			if err := host.Sleep(ctx, s.Pause()); err != nil {

@@ -95,10 +95,11 @@ func (n *notes) String() string {
 
 // pods are two pods whose ports meet: the first listens.
 type pods struct {
-	t     *testing.T
-	dir   string
-	ready map[string]string // file of each
-	said  map[string]*notes
+	t      *testing.T
+	dir    string
+	driver string            // of their devices
+	ready  map[string]string // file of each
+	said   map[string]*notes
 }
 
 func newPods(t *testing.T) *pods {
@@ -107,7 +108,7 @@ func newPods(t *testing.T) *pods {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &pods{t: t, dir: dir, ready: map[string]string{}, said: map[string]*notes{}}
+	p := &pods{t: t, dir: dir, driver: dpdk.NetMemif, ready: map[string]string{}, said: map[string]*notes{}}
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- meet.Serve(ctx, dir, slog.New(slog.DiscardHandler)) }()
@@ -145,7 +146,7 @@ type outcome struct {
 // attend starts a command of a pod. It ends with the test.
 func (p *pods) attend(pod, kind string) (signals chan os.Signal, ended chan outcome) {
 	p.t.Helper()
-	v := dpdk.Vdev{Driver: dpdk.NetMemif, Port: "n3", Dir: filepath.Join(p.dir, pod, "n3")}
+	v := dpdk.Vdev{Driver: p.driver, Port: "n3", Dir: filepath.Join(p.dir, pod, "n3")}
 	if pod == "connect" {
 		v.Awaits = dpdk.MemifSocket
 	}
@@ -156,7 +157,7 @@ func (p *pods) attend(pod, kind string) (signals chan os.Signal, ended chan outc
 	finished := make(chan struct{})
 	go func() {
 		defer close(finished)
-		code, err := a.attend(context.Background(), os.Args[0], []string{"app", appArgument, kind, filepath.Join(v.Dir, dpdk.MemifSocket), ready})
+		code, err := a.attend(context.Background(), os.Args[0], []string{"app", appArgument, kind, filepath.Join(v.Dir, v.Socket()), ready})
 		ended <- outcome{code, err}
 	}()
 	end := sync.OnceFunc(func() {
@@ -274,14 +275,54 @@ func TestHowItEnds(t *testing.T) {
 	}
 }
 
-// Only a device of net_memif needs someone next to it.
+// Only devices with sockets need someone next to them.
 func TestWhoIsAttended(t *testing.T) {
 	s := setting()
 	if s.Attended() {
 		t.Error("an application with net_dray is attended")
 	}
-	s.Vdevs = append(s.Vdevs, dpdk.Vdev{Driver: dpdk.NetMemif})
-	if !s.Attended() {
-		t.Error("an application with net_memif is not attended")
+	for _, driver := range []string{dpdk.NetMemif, dpdk.NetVirtioUser} {
+		if s := (Setting{Vdevs: append(setting().Vdevs, dpdk.Vdev{Driver: driver})}); !s.Attended() {
+			t.Errorf("an application with %s is not attended", driver)
+		}
+	}
+}
+
+// The socket of a vhost-user device is shown to the switch, which sees when the application has ended.
+// It does not end with the switch.
+func TestASwitchSeesTheSocket(t *testing.T) {
+	p := newPods(t)
+	p.driver = dpdk.NetVirtioUser
+	signals, ended := p.attend("listen", "listen")
+	pid := p.pid("listen")
+	door := filepath.Join(p.dir, "connect", "doors", "n3")
+	for range 2 { // the second is a switch that has started again
+		shown, err := meet.Look(t.Context(), door)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if filepath.Base(shown.Path) != dpdk.VhostSocket {
+			t.Errorf("it shows %s", shown.Path)
+		}
+		if err := shown.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	shown, err := meet.Look(t.Context(), door)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer shown.Close()
+	if p.pid("listen") != pid {
+		t.Error("the application was started again")
+	}
+	signals <- syscall.SIGTERM
+	if got := p.result(ended); got.code != 4 || got.err != nil {
+		t.Errorf("%+v", got)
+	}
+	ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+	defer stop()
+	if shown.Gone(ctx); ctx.Err() != nil {
+		t.Error("the switch does not see that the application has ended")
 	}
 }

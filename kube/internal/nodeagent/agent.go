@@ -28,6 +28,7 @@ import (
 	"github.com/drayage/dray/kube/internal/layout"
 	"github.com/drayage/dray/kube/internal/nodemetrics"
 	"github.com/drayage/dray/kube/internal/nodenet"
+	"github.com/drayage/dray/kube/internal/nodeswitch"
 )
 
 // Options of an agent.
@@ -91,7 +92,7 @@ func New(o Options) (*Agent, error) {
 	a := &Agent{
 		o: o, pods: pods, store: store, specs: specs{o.CDIDir, dpdkFiles{o.Image, o.Programs}}, now: time.Now, fatal: make(chan error, 1), changed: make(chan struct{}, 1),
 		links: links{
-			dir: layout.Broker(o.StateDir), meet: layout.Meet(o.StateDir), net: nodenet.Client{Dir: layout.Net(o.StateDir)},
+			dir: layout.Broker(o.StateDir), meet: layout.Meet(o.StateDir), net: nodenet.Client{Dir: layout.Net(o.StateDir)}, sw: nodeswitch.Client{Dir: layout.Switch(o.StateDir)},
 			ports: store.Ports, peers: &peers{node: o.Node}, netns: pods.Netns, log: o.Log,
 		},
 	}

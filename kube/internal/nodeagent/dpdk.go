@@ -20,6 +20,7 @@ import (
 	"github.com/drayage/dray/internal/link/afxdp"
 	"github.com/drayage/dray/internal/link/dpdkring"
 	"github.com/drayage/dray/internal/link/memif"
+	"github.com/drayage/dray/internal/link/ovsdpdk"
 	"github.com/drayage/dray/internal/link/vhostuser"
 	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/dpdk"
@@ -118,7 +119,7 @@ func (d dpdkFiles) serve(c *claims.Claim) error {
 
 // notInPods is why pods have no other devices than those of net_dray, by transport.
 var notInPods = map[string]string{
-	vhostuser.Name: "its switch would keep a CPU of the node busy",
+	vhostuser.Name: "each of its links would have a switch of its own",
 	dpdkring.Name:  "each pod could change all DPDK memory of the other",
 	afxdp.Name:     "pods have no CAP_SYS_ADMIN on the host",
 }
@@ -132,6 +133,9 @@ func (d dpdkFiles) describe(inv *inventory.Inventory) {
 	for name, why := range notInPods {
 		t := inv.Transport(name)
 		t.Reason, t.Fix = "nodes of a cluster do not make it: "+why, "use transport: shm"
+		if name == vhostuser.Name {
+			t.Fix = "use transport: " + ovsdpdk.Name
+		}
 	}
 }
 

@@ -168,7 +168,7 @@ func TestWhyANodeHasNoDriver(t *testing.T) {
 // A chain that names another transport of DPDK gets it, or learns why pods have none.
 func TestTransportsOfDPDK(t *testing.T) {
 	d := newFixture(t, true).withFiles()
-	inv, err := inspect(t.Context(), nil)
+	inv, err := inspect(t.Context(), offers{})
 	must(t, err)
 	d.describe(inv)
 	if got := inv.Transport("memif"); got.Status != inventory.OK || got.Caps.Rank <= inv.Transport("shm").Caps.Rank {
@@ -176,7 +176,8 @@ func TestTransportsOfDPDK(t *testing.T) {
 	}
 	const spec = `{"functions": [{"name": "a", "ports": [{"name": "p", "face": "dpdk"}]}, {"name": "b", "ports": [{"name": "p", "face": "dpdk"}]}],
 		"links": [{"name": "ab", "ends": ["a.p", "b.p"], "transport": %q}]}`
-	for transport, want := range map[string]string{"auto": "", "memif": "", "vhost-user": "keep a CPU of the node busy; use transport: shm"} {
+	for transport, want := range map[string]string{"auto": "", "memif": "", "ovs-dpdk": "kubectl apply -k kube/deploy/switch",
+		"vhost-user": "a switch of its own; use transport: ovs-dpdk"} {
 		c, err := manifest.Parse("c", fmt.Appendf(nil, spec, transport))
 		must(t, err)
 		inv.Runtimes = []inventory.Item{{Name: string(chain.RuntimeExternal), Status: inventory.OK}}

@@ -19,6 +19,7 @@ import (
 	"github.com/drayage/dray/internal/link/broker"
 	"github.com/drayage/dray/internal/link/memif"
 	"github.com/drayage/dray/internal/link/native"
+	"github.com/drayage/dray/internal/link/ovsdpdk"
 	"github.com/drayage/dray/internal/link/shm"
 	"github.com/drayage/dray/internal/link/transport"
 	"github.com/drayage/dray/internal/link/vxlan"
@@ -28,6 +29,7 @@ import (
 	"github.com/drayage/dray/kube/api/v1alpha1"
 	"github.com/drayage/dray/kube/internal/claims"
 	"github.com/drayage/dray/kube/internal/nodenet"
+	"github.com/drayage/dray/kube/internal/nodeswitch"
 )
 
 // links keeps the broker's links as the claims of this node want them.
@@ -35,6 +37,7 @@ type links struct {
 	dir   string // of the broker
 	meet  string // where the broker is asked for meetings
 	net   nodenet.Client
+	sw    nodeswitch.Client
 	ports func(types.UID) string
 	peers *peers
 	netns func(pod types.UID) string // the network namespace of a pod; "": not known
@@ -49,13 +52,16 @@ func linkOf(c *claims.Claim, p *claims.Port) string {
 // checkLink refuses a link that this node cannot make.
 func checkLink(l *plan.Link) error {
 	backend, known := fleet.Backends[l.Transport]
-	known = known || meets(l)
+	known = known || meets(l) || switched(l)
 	if !known || len(l.Ends) != 2 {
-		return fmt.Errorf("link %s has transport %q and %d ends: nodes make only links of %s, %s or %s between two ports so far",
-			l.Name, l.Transport, len(l.Ends), shm.Name, memif.Name, bridge.Name)
+		return fmt.Errorf("link %s has transport %q and %d ends: nodes make only links of %s, %s, %s or %s between two ports so far",
+			l.Name, l.Transport, len(l.Ends), shm.Name, memif.Name, bridge.Name, ovsdpdk.Name)
 	}
-	if meets(l) {
+	switch {
+	case meets(l):
 		return checkMeeting(l)
+	case switched(l):
+		return checkSwitched(l)
 	}
 	for _, e := range l.Ends {
 		if e.Face == chain.FaceNetdev && bridged(l) {
@@ -77,8 +83,8 @@ func checkAcross(l *plan.Link) error {
 	if l == nil {
 		return nil
 	}
-	if l.Transport != vxlan.Name {
-		return fmt.Errorf("link %s between nodes has transport %q: nodes make only %s", l.Name, l.Transport, vxlan.Name)
+	if l.Transport != vxlan.Name && l.Transport != ovsdpdk.NameTunnel {
+		return fmt.Errorf("link %s between nodes has transport %q: nodes make only %s and %s", l.Name, l.Transport, vxlan.Name, ovsdpdk.NameTunnel)
 	}
 	return nil
 }
@@ -89,8 +95,10 @@ type wish struct {
 	// half is this node's half; nil: it takes none. A link that is not bridged has one if its
 	// other end is on another node.
 	half *nodenet.Half
-	// unknown: nobody says where the other end is, or dray-net is away, so a link that is
-	// up stays as it is.
+	// switched is the part of the link that the node's switch has; nil: none. Then there is no half.
+	switched *nodeswitch.Link
+	// unknown: nobody says where the other end is, or dray-net or the switch is away, so a link
+	// that is up stays as it is.
 	unknown bool
 	// faulty: something is wrong with the half, so a link of shared memory does not move to it.
 	faulty bool
@@ -115,7 +123,9 @@ func (l *links) wanted(all []claims.Claim) (map[string]*wish, faults) {
 			if w == nil {
 				w = &wish{spec: specOf(name, &p.Link), meets: meets(&p.Link), listener: listener(&p.Link)}
 				first[name], wishes[name] = p, w
-				w.half, w.unknown = l.halfOf(name, c, p)
+				if w.switched, w.unknown = l.switchedOf(name, c, p); w.switched == nil {
+					w.half, w.unknown = l.halfOf(name, c, p)
+				}
 			} else {
 				w.bothHere()
 			}
@@ -125,8 +135,11 @@ func (l *links) wanted(all []claims.Claim) (map[string]*wish, faults) {
 			}
 			end := &w.spec.Ends[p.End()]
 			end.Socket, end.User = filepath.Join(l.ports(c.UID), p.Port), c.User
-			if bridged(&p.Link) {
+			switch {
+			case bridged(&p.Link):
 				w.half.Ports = append(w.half.Ports, l.portOf(c, p))
+			case w.switched != nil:
+				w.switched.Ports = append(w.switched.Ports, l.switchPort(name, p))
 			}
 		}
 	}
@@ -162,11 +175,14 @@ func (l *links) halfOf(name string, c *claims.Claim, p *claims.Port) (half *node
 // bothHere says that the link crosses no nodes after all.
 func (w *wish) bothHere() {
 	w.unknown = false
-	if !w.bridged() {
+	switch {
+	case w.switched != nil:
+		w.switched.Tunnel, w.switched.Peer = false, nil
+	case w.bridged():
+		w.half.Tunnel, w.half.Peer = nodenet.TunnelNone, nil
+	default:
 		w.half = nil
-		return
 	}
-	w.half.Tunnel, w.half.Peer = nodenet.TunnelNone, nil
 }
 
 // bridged reports whether the half has the link's ports.
@@ -175,6 +191,10 @@ func (w *wish) bridged() bool { return w.half != nil && len(w.half.MAC) == 0 }
 // transport is what is behind the ports of the link, once it is as wished.
 func (w *wish) transport(received tunnels) string {
 	switch _, tunnel := received.at[w.spec.Link]; {
+	case tunnel && w.switched != nil:
+		return ovsdpdk.NameTunnel
+	case w.switched != nil:
+		return ovsdpdk.Name
 	case tunnel:
 		return vxlan.Name
 	case w.bridged():
@@ -202,7 +222,7 @@ func (l *links) portOf(c *claims.Claim, p *claims.Port) nodenet.Port {
 
 // brokered reports whether libdray opens a port of the link.
 func (w *wish) brokered() bool {
-	return !w.meets && slices.ContainsFunc(w.spec.Ends, transport.End.Brokered)
+	return !w.meets && w.switched == nil && slices.ContainsFunc(w.spec.Ends, transport.End.Brokered)
 }
 
 // served is a wish as the broker's link. Until the other node says where it receives,
@@ -278,6 +298,7 @@ func (l *links) apply(ctx context.Context, all []claims.Claim) (applied, error) 
 	}
 	wishes, found := l.wanted(all)
 	received := l.makeHalves(ctx, all, wishes, found)
+	l.switchLinks(ctx, all, wishes, received, found)
 	l.arrange(ctx, all, wishes, found)
 	for _, s := range status {
 		if _, ok := wishes[s.Name]; !ok {
@@ -367,7 +388,7 @@ func (l *links) askHalves(ctx context.Context, halves []nodenet.Half, received t
 // pruneHalves removes halves that no link needs any more. A node without dray-net has none.
 func (l *links) pruneHalves(ctx context.Context, wishes map[string]*wish) error {
 	for _, w := range wishes {
-		if w.unknown && !w.bridged() {
+		if w.unknown && !w.bridged() && w.switched == nil {
 			return nil // it may have one
 		}
 	}

@@ -52,7 +52,10 @@ func checkMeeting(l *plan.Link) error {
 
 // deviceOf is the device of a dpdk port.
 func deviceOf(p *claims.Port) dpdk.Vdev {
-	if !meets(&p.Link) {
+	switch {
+	case switched(&p.Link):
+		return vhostDevice(p)
+	case !meets(&p.Link):
 		return native.Device(p.Function, p.Port)
 	}
 	v := memif.Device(p.Function, p.Port, p.Link.Ends[p.End()].MAC.HardwareAddr(), p.End() == listener(&p.Link))
@@ -71,15 +74,24 @@ func scratch(s *eal.Setting) []*cdi.Mount {
 	}}
 }
 
+// meeting is one of a link: of both its ends, or of one end with the switch.
+type meeting struct {
+	meet.Meeting
+	link string
+	end  int // bothEnds, or the one
+}
+
 // meetings are those of the links that are wished for.
-func meetings(wishes map[string]*wish) (all []meet.Meeting) {
+func meetings(wishes map[string]*wish) (all []meeting) {
 	for _, name := range slices.Sorted(maps.Keys(wishes)) {
-		w := wishes[name]
-		if !w.meets {
-			continue
+		switch w := wishes[name]; {
+		case w.switched != nil:
+			all = append(all, w.introductions()...)
+		case w.meets:
+			end := func(i int) meet.End { return meet.End{Socket: w.spec.Ends[i].Socket, User: w.spec.Ends[i].User} }
+			both := meet.Meeting{Name: name, Ends: [2]meet.End{end(w.listener), end(1 - w.listener)}}
+			all = append(all, meeting{both, name, bothEnds})
 		}
-		end := func(i int) meet.End { return meet.End{Socket: w.spec.Ends[i].Socket, User: w.spec.Ends[i].User} }
-		all = append(all, meet.Meeting{Name: name, Ends: [2]meet.End{end(w.listener), end(1 - w.listener)}})
 	}
 	return all
 }
@@ -88,19 +100,31 @@ func meetings(wishes map[string]*wish) (all []meet.Meeting) {
 // there are some.
 func (l *links) arrange(ctx context.Context, all []claims.Claim, wishes map[string]*wish, found faults) {
 	wanted := meetings(wishes)
-	wrong, err := meet.Apply(ctx, l.meet, wanted)
+	var asked []meet.Meeting
+	for _, m := range wanted {
+		asked = append(asked, m.Meeting)
+	}
+	wrong, err := meet.Apply(ctx, l.meet, asked)
 	if err != nil && (len(wanted) > 0 || !errors.Is(err, meet.ErrAbsent)) {
 		l.log.Error("meetings", "error", err)
 	}
 	for _, m := range wanted {
 		switch {
 		case err != nil:
-			found.blame(all, m.Name, bothEnds, fmt.Errorf("link %s: %w", m.Name, err))
+			found.blame(all, m.link, m.end, fmt.Errorf("link %s: %w", m.link, err))
 		case wrong[m.Name] != "":
-			found.blame(all, m.Name, bothEnds, fmt.Errorf("link %s: %s", m.Name, wrong[m.Name]))
+			found.blame(all, m.link, m.end, fmt.Errorf("link %s: %s", m.link, wrong[m.Name]))
 		}
 	}
 }
 
-// notCounted is why there is no verdict on a link whose ends meet.
-const notCounted = "memif counts no packets, and no program but the two applications sees them"
+// notCounted is why there is no verdict from the packets of a link; "" if there can be one.
+func notCounted(l *plan.Link) string {
+	switch {
+	case meets(l):
+		return "memif counts no packets, and no program but the two applications sees them"
+	case switched(l):
+		return "packets of " + l.Transport + " carry no stamps, and nodes do not read the counters of its switch"
+	}
+	return ""
+}

@@ -20,27 +20,36 @@ import (
 	"github.com/drayage/dray/internal/function/runtime"
 	"github.com/drayage/dray/internal/link/all"
 	"github.com/drayage/dray/internal/link/bridge"
+	"github.com/drayage/dray/internal/link/ovsdpdk"
 	"github.com/drayage/dray/internal/link/shm"
 	"github.com/drayage/dray/internal/link/transport"
 	"github.com/drayage/dray/internal/link/vxlan"
 	"github.com/drayage/dray/internal/node/doctor"
+	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/inventory"
 	"github.com/drayage/dray/kube/api/v1alpha1"
 	"github.com/drayage/dray/kube/internal/nodenet"
+	"github.com/drayage/dray/kube/internal/nodeswitch"
 )
 
 // fieldManager owns what this daemon writes.
 const fieldManager = "dray-node"
 
-// inspect finds out what links this node can make. network is nil without dray-net.
-func inspect(ctx context.Context, network *nodenet.Info) (*inventory.Inventory, error) {
-	var made []transport.Driver
+// offers are what the other daemons of this node offer; nil: the daemon does not run.
+type offers struct {
+	network *nodenet.Info    // dray-net
+	sw      *nodeswitch.Info // dray-switch
+}
+
+// inspect finds out what links this node can make.
+func inspect(ctx context.Context, made offers) (*inventory.Inventory, error) {
+	var own []transport.Driver
 	for _, d := range all.All() {
 		if d.Name() == shm.Name {
-			made = append(made, d)
+			own = append(own, d)
 		}
 	}
-	inv, err := doctor.Inspect(ctx, made, []runtime.Runtime{external.New(dockercli.Client{})}, nil)
+	inv, err := doctor.Inspect(ctx, own, []runtime.Runtime{external.New(dockercli.Client{})}, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -48,35 +57,45 @@ func inspect(ctx context.Context, network *nodenet.Info) (*inventory.Inventory, 
 		if inv.Transport(d.Name()) != nil {
 			continue
 		}
-		inv.Transports = append(inv.Transports, offered(d, network))
+		inv.Transports = append(inv.Transports, made.of(d))
 	}
 	return inv, nil
 }
 
-// offered is a transport that dray-net makes, if it is one. It sets no queueing
-// disciplines, and its links have two ends.
-func offered(d transport.Driver, network *nodenet.Info) inventory.Transport {
+// of is a transport of another daemon, if it is one. No daemon sets queueing disciplines, and
+// links have two ends.
+func (o offers) of(d transport.Driver) inventory.Transport {
 	t := inventory.Transport{Caps: d.Caps(), Item: inventory.Item{Name: d.Name(), Status: inventory.Missing, Reason: "nodes of a cluster do not make it yet"}}
-	if d.Name() != vxlan.Name && d.Name() != bridge.Name {
+	switch d.Name() {
+	case vxlan.Name, bridge.Name:
+		t.Reason, t.Fix = "dray-net does not run on this node", "install the DaemonSet dray-net"
+		if o.network != nil {
+			t.Item = inventory.Item{Name: d.Name(), Status: inventory.OK}
+		}
+	case ovsdpdk.Name, ovsdpdk.NameTunnel:
+		t.Reason, t.Fix = "dray-switch does not run on this node", "install it: kubectl apply -k kube/deploy/switch"
+		if o.sw != nil {
+			t.Item = inventory.Item{Name: d.Name(), Status: inventory.OK, Version: o.sw.Version}
+		}
+		// Its CPU and memory are those of its pod, for all links.
+		t.Caps.Faces, t.Caps.Machines = []string{string(chain.FaceDPDK)}, false
+		t.Caps.BusyCPUs, t.Caps.PacketMemory, t.Caps.Processes = 0, nil, 0
+	default:
 		return t
 	}
 	t.Caps.Shapes, t.Caps.MaxEnds = false, 2
-	t.Reason, t.Fix = "dray-net does not run on this node", "install the DaemonSet dray-net"
-	if network != nil {
-		t.Item = inventory.Item{Name: d.Name(), Status: inventory.OK}
-	}
 	return t
 }
 
 // publishInventory lets the operator plan for this node. It writes what has changed, and
 // reports whether anything has.
 func (a *Agent) publishInventory(ctx context.Context) (changed bool, err error) {
-	network, err := a.network(ctx)
+	made, err := a.offers(ctx)
 	calibrated := versionOf(a.o.Calibration)
-	if before := a.published.Load(); err != nil || before != nil && before.calibrated == calibrated && reflect.DeepEqual(before.network, network) {
+	if before := a.published.Load(); err != nil || before != nil && before.calibrated == calibrated && reflect.DeepEqual(before.offers, made) {
 		return false, err
 	}
-	inv, err := inspect(ctx, network)
+	inv, err := inspect(ctx, made)
 	if err != nil {
 		return false, fmt.Errorf("inspect the node: %w", err)
 	}
@@ -90,19 +109,23 @@ func (a *Agent) publishInventory(ctx context.Context) (changed bool, err error) 
 	if err := a.publish(ctx, fieldManager, node, v1alpha1.KeyInventory, inv); err != nil {
 		return false, err
 	}
-	if network != nil {
-		if err := a.publish(ctx, fieldManager+"-network", node, v1alpha1.KeyNetwork, network); err != nil {
-			return false, err
-		}
+	if made.network != nil {
+		err = a.publish(ctx, fieldManager+"-network", node, v1alpha1.KeyNetwork, made.network)
+	}
+	if made.sw != nil {
+		err = errors.Join(err, a.publish(ctx, fieldManager+"-switch", node, v1alpha1.KeySwitch, made.sw))
+	}
+	if err != nil {
+		return false, err
 	}
 	logCalibration(a.o.Log, inv)
-	a.published.Store(&published{network, calibrated, cpusOf(node, inv), inv})
+	a.published.Store(&published{made, calibrated, cpusOf(node, inv), inv})
 	return true, nil
 }
 
 // published is what the operator and the scheduler know of this node.
 type published struct {
-	network    *nodenet.Info
+	offers     offers
 	calibrated version // of the file
 	cpus       int     // that Kubernetes gives to pods
 	inventory  *inventory.Inventory
@@ -116,38 +139,51 @@ func cpusOf(node *corev1.Node, inv *inventory.Inventory) int {
 	return len(inv.Host.CPUs)
 }
 
-// network is what the node offers to other nodes. If dray-net is away, as during an
-// update, that is what it offered before; nil if it never did.
-func (a *Agent) network(ctx context.Context) (*nodenet.Info, error) {
-	info, err := a.links.net.Info(ctx)
+// offers are what the node offers to others now. Of a daemon that is away, as during an update,
+// that is what it offered before.
+func (a *Agent) offers(ctx context.Context) (now offers, err error) {
+	var before offers
+	if p := a.published.Load(); p != nil {
+		before = p.offers
+	}
+	if now.network, err = offer(ctx, a, a.links.net.Info, nodenet.ErrAbsent, before.network, v1alpha1.KeyNetwork); err != nil {
+		return now, err
+	}
+	now.sw, err = offer(ctx, a, a.links.sw.Info, nodeswitch.ErrAbsent, before.sw, v1alpha1.KeySwitch)
+	return now, err
+}
+
+// offer is what one daemon offers, or offered before.
+func offer[T any](ctx context.Context, a *Agent, ask func(context.Context) (T, error), absent error, before *T, key string) (*T, error) {
+	info, err := ask(ctx)
 	if err == nil {
 		return &info, nil
 	}
-	if !errors.Is(err, nodenet.ErrAbsent) {
-		return nil, err
+	if !errors.Is(err, absent) {
+		a.o.Log.Error("what the node offers", "key", key, "error", err)
 	}
-	if before := a.published.Load(); before != nil {
-		return before.network, nil
+	if before != nil {
+		return before, nil
 	}
-	return a.publishedBefore(ctx)
+	return publishedBefore[T](ctx, a, key)
 }
 
-// publishedBefore is the network that an earlier instance has published; nil if none did.
-func (a *Agent) publishedBefore(ctx context.Context) (*nodenet.Info, error) {
+// publishedBefore is what an earlier instance has published; nil if none did.
+func publishedBefore[T any](ctx context.Context, a *Agent, key string) (*T, error) {
 	m, err := a.o.Client.CoreV1().ConfigMaps(a.o.Namespace).Get(ctx, inventoryName(a.o.Node), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	text, ok := "", false
 	if err == nil {
-		text, ok = m.Data[v1alpha1.KeyNetwork]
+		text, ok = m.Data[key]
 	}
 	if err != nil || !ok {
 		return nil, err
 	}
-	var info nodenet.Info
+	var info T
 	if err := json.Unmarshal([]byte(text), &info); err != nil {
-		return nil, fmt.Errorf("the network in %s: %w", inventoryName(a.o.Node), err)
+		return nil, fmt.Errorf("%s in %s: %w", key, inventoryName(a.o.Node), err)
 	}
 	return &info, nil
 }

@@ -130,8 +130,8 @@ func (a *Agent) report(ctx context.Context, c *claims.Claim) {
 			now.kept[p.Request], tunnel = true, judged.tunnel
 		}
 		verdicts, nothing := judged.of(tunnel, p)
-		if meets(&p.Link) {
-			verdicts, nothing = nil, notCounted
+		if why := notCounted(&p.Link); why != "" {
+			verdicts, nothing = nil, why
 		}
 		now.conditions[p.Request] = conditionsOf(p, verdicts, nothing)
 	}
@@ -216,7 +216,7 @@ func conditionsOf(p *claims.Port, verdicts []verdict.Verdict, nothing string) []
 	}
 	for _, e := range p.Link.Evidence {
 		if !slices.ContainsFunc(all, func(c condition) bool { return c.Type == e.Requirement }) {
-			all = append(all, unjudged(e, nothing, meets(&p.Link)))
+			all = append(all, unjudged(e, nothing, notCounted(&p.Link) != ""))
 		}
 	}
 	for i := range all {
