@@ -16,6 +16,6 @@ import (
 )
 
 func main() {
-	plugin := cni.Plugin{Dir: layout.CNI(layout.State), Out: os.Stdout}
+	plugin := cni.Plugin{Dir: layout.CNI(layout.State), Devices: cni.DeviceFiles, Out: os.Stdout}
 	skel.PluginMainFuncs(plugin.Funcs(), version.All, release.Text("dray-cni"))
 }

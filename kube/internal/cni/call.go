@@ -30,12 +30,14 @@ type Attachment struct {
 	Network   string    `json:"network"`   // name of the network's configuration
 }
 
-// Interface is one that a pod has from Drayage.
+// Interface is a port that a pod has from Drayage.
 type Interface struct {
 	Name string `json:"name"`
 	MAC  string `json:"mac"`
 	MTU  int    `json:"mtu"`          // bytes
 	IP   string `json:"ip,omitempty"` // with prefix length
+	// Device is set for a port of a DPDK application that has a socket, and no interface.
+	Device *Device `json:"device,omitempty"`
 }
 
 // Valid are the sandboxes of a network that still exist.
@@ -55,7 +57,7 @@ const (
 // Socket is where dray-node answers; dir is the directory of both programs.
 func Socket(dir string) string { return filepath.Join(dir, "node.sock") }
 
-// Record is the file of a pod whose claims have interfaces. It exists from before the
+// Record is the file of a pod whose claims have interfaces, or devices with sockets. It exists from before the
 // pod's sandbox until after it.
 func Record(dir string, pod types.UID) (string, error) {
 	if !uidPattern.MatchString(string(pod)) {

@@ -28,6 +28,10 @@ type Conf struct {
 	cnitypes.PluginConf
 	// Dir is the directory that dray-node shares with the plugin; default: Plugin.Dir.
 	Dir string `json:"stateDir,omitempty"`
+	// RuntimeConfig is there for the capability CNIDeviceInfoFile.
+	RuntimeConfig struct {
+		DeviceFile string `json:"CNIDeviceInfoFile,omitempty"`
+	} `json:"runtimeConfig,omitzero"`
 }
 
 // podArgs are what Kubernetes' runtimes pass in CNI_ARGS.
@@ -39,7 +43,9 @@ type podArgs struct {
 // Plugin is the program, with a default directory.
 type Plugin struct {
 	Dir string
-	Out io.Writer
+	// Devices is the directory of device information files.
+	Devices string
+	Out     io.Writer
 }
 
 // Funcs are the verbs of CNI 1.1; the library answers VERSION.
@@ -52,7 +58,7 @@ type task struct {
 	conf Conf
 	prev *current.Result // nil: the plugin is not in a chain, as under Multus
 	at   Attachment
-	// ours is whether the pod has interfaces of ours.
+	// ours is whether the pod has ports that it sees.
 	ours bool
 }
 
@@ -109,7 +115,14 @@ func (p Plugin) Add(args *skel.CmdArgs) error {
 		if made, err = only(made, args.IfName); err != nil {
 			return err
 		}
+		if file := t.conf.RuntimeConfig.DeviceFile; made[0].Device != nil && file != "" {
+			if err := writeDevice(p.Devices, file, *made[0].Device); err != nil {
+				return err
+			}
+		}
 		result = &current.Result{CNIVersion: current.ImplementedSpecVersion}
+	} else {
+		made = slices.DeleteFunc(made, func(m Interface) bool { return m.Device != nil })
 	}
 	if err := extend(result, made, args.Netns); err != nil {
 		return err
@@ -121,7 +134,7 @@ func (p Plugin) Add(args *skel.CmdArgs) error {
 	return printed.PrintTo(p.Out)
 }
 
-// only is the interface of this name. A network outside a chain has one for each pod.
+// only is the port of this name. A network outside a chain has one for each pod.
 func only(made []Interface, name string) ([]Interface, error) {
 	var names []string
 	for _, m := range made {
@@ -131,14 +144,18 @@ func only(made []Interface, name string) ([]Interface, error) {
 		names = append(names, m.Name)
 	}
 	return nil, cnitypes.NewError(cnitypes.ErrInvalidEnvironmentVariables,
-		fmt.Sprintf("the pod has no port %s with face netdev: it has %s", name, cmp.Or(strings.Join(names, ", "), "none")),
+		fmt.Sprintf("the pod has no port %s with face netdev, nor a DPDK device with a socket: it has %s", name, cmp.Or(strings.Join(names, ", "), "none")),
 		"name the network's interface as a port: k8s.v1.cni.cncf.io/networks: NETWORK@PORT")
 }
 
 // extend adds interfaces to a result.
 func extend(result *current.Result, made []Interface, netns string) error {
 	for _, m := range made {
-		result.Interfaces = append(result.Interfaces, &current.Interface{Name: m.Name, Mac: m.MAC, Mtu: m.MTU, Sandbox: netns})
+		i := &current.Interface{Name: m.Name, Mac: m.MAC, Mtu: m.MTU, Sandbox: netns}
+		if m.Device != nil {
+			i.SocketPath = m.Device.Path
+		}
+		result.Interfaces = append(result.Interfaces, i)
 		if m.IP == "" {
 			continue
 		}
@@ -176,7 +193,9 @@ func (p Plugin) Check(args *skel.CmdArgs) error {
 		return cnitypes.NewError(cnitypes.ErrTryAgainLater, "dray-cni", err.Error())
 	}
 	// A network outside a chain has one of them.
-	wanted = slices.DeleteFunc(wanted, func(w Interface) bool { return t.prev != nil && !listed(t.prev, w.Name, args.Netns) })
+	wanted = slices.DeleteFunc(wanted, func(w Interface) bool {
+		return w.Device != nil || t.prev != nil && !listed(t.prev, w.Name, args.Netns)
+	})
 	file, err := os.Open(args.Netns)
 	if err != nil {
 		return cnitypes.NewError(cnitypes.ErrUnknownContainer, "network namespace", err.Error())

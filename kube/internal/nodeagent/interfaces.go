@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/dpdk"
 	"github.com/drayage/dray/kube/internal/claims"
 	"github.com/drayage/dray/kube/internal/cni"
 	"github.com/drayage/dray/kube/internal/layout"
@@ -157,16 +158,19 @@ func (a *Agent) admit(c *claims.Claim, fault error) error {
 	return a.specs.write(c, a.store.Ports(c.UID))
 }
 
-// interfacesOf are the interfaces of a pod, as dray-cni reports them.
+// interfacesOf are the interfaces of a pod, and its devices with sockets, as dray-cni reports them.
 func interfacesOf(all []claims.Claim, pod types.UID) []cni.Interface {
 	var found []cni.Interface
-	for _, c := range ofPod(all, pod) {
+	for _, c := range all {
+		if c.PodUID != pod {
+			continue
+		}
 		for i := range c.Ports {
 			e := c.Ports[i].Link.Ends[c.Ports[i].End()]
-			if e.Face != chain.FaceNetdev {
+			made := cni.Interface{Name: e.Port, MAC: e.MAC.HardwareAddr().String(), MTU: c.Ports[i].Link.MTU, Device: socketDevice(&c.Ports[i])}
+			if e.Face != chain.FaceNetdev && made.Device == nil {
 				continue
 			}
-			made := cni.Interface{Name: e.Port, MAC: e.MAC.HardwareAddr().String(), MTU: c.Ports[i].Link.MTU}
 			if e.IP.IsValid() {
 				made.IP = e.IP.String()
 			}
@@ -174,4 +178,22 @@ func interfacesOf(all []claims.Claim, pod types.UID) []cni.Interface {
 		}
 	}
 	return found
+}
+
+// socketDevice is the device of a port with a socket in its container; nil for all others.
+func socketDevice(p *claims.Port) *cni.Device {
+	if p.Link.Ends[p.End()].Face != chain.FaceDPDK {
+		return nil
+	}
+	v := deviceOf(p)
+	d := &cni.Device{Path: filepath.Join(v.Dir, v.Socket()), Listens: v.Awaits == ""}
+	switch v.Driver {
+	case dpdk.NetMemif:
+		d.Type = cni.Memif
+	case dpdk.NetVirtioUser:
+		d.Type = cni.VhostUser
+	default:
+		return nil
+	}
+	return d
 }

@@ -80,7 +80,7 @@ func (a *Agent) prepare(ctx context.Context, c *resourcev1.ResourceClaim) (*clai
 	if err := a.specs.dpdk.serve(&kept); err != nil {
 		return nil, err
 	}
-	if kept.Interfaces() {
+	if kept.Interfaces() || a.o.CNI != "" && kept.DPDK != nil && kept.DPDK.Attended() {
 		if err := a.pods.Expect(ctx, kept.PodUID); err != nil {
 			return nil, err
 		}

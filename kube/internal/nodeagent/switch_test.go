@@ -23,6 +23,7 @@ import (
 	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/inventory"
 	"github.com/drayage/dray/kube/api/v1alpha1"
+	"github.com/drayage/dray/kube/internal/cni"
 	"github.com/drayage/dray/kube/internal/meet"
 	"github.com/drayage/dray/kube/internal/nodeswitch"
 )
@@ -126,6 +127,12 @@ func TestPodsOfASwitch(t *testing.T) {
 			t.Errorf("%+v", v)
 		}
 		f.shows(filepath.Join(f.agent.store.Ports(c.UID), "f1u"), links[0].Ports[c.Ports[0].End()].Door)
+	}
+	for _, c := range all {
+		got := interfacesOf(all, c.PodUID)
+		if len(got) != 1 || got[0].Device == nil || *got[0].Device != (cni.Device{Type: cni.VhostUser, Path: "/run/dray/links/f1u/vhost.sock", Listens: true}) {
+			t.Errorf("dray-cni reports %+v", got)
+		}
 	}
 	f.agent.reportAll(t.Context())
 	f.reports("both are prepared", ovsdpdk.Name)

@@ -92,7 +92,7 @@ func (n *node) call(verb func(cni.Plugin) func(*skel.CmdArgs) error, conf, pod, 
 	if pod != "" {
 		args = "IgnoreUnknown=1;K8S_POD_NAMESPACE=ran;K8S_POD_UID=" + pod
 	}
-	err := verb(cni.Plugin{Dir: n.dir, Out: &out})(&skel.CmdArgs{ContainerID: container, Netns: "/ns", IfName: ifname, Args: args, StdinData: []byte(conf)})
+	err := verb(cni.Plugin{Dir: n.dir, Devices: filepath.Join(n.dir, "devices"), Out: &out})(&skel.CmdArgs{ContainerID: container, Netns: "/ns", IfName: ifname, Args: args, StdinData: []byte(conf)})
 	if err != nil || out.Len() == 0 {
 		return nil, err
 	}
@@ -196,6 +196,50 @@ func TestOneInterfaceByCNI(t *testing.T) {
 		if _, err := n.call(add, alone, pod, "c1", "net1"); err == nil || !strings.Contains(err.Error(), text) {
 			t.Errorf("pod %s: %v", pod, err)
 		}
+	}
+}
+
+// A device with a socket is no interface: plugins in a chain do not see it. Under Multus, its network
+// gets the socket, and the file that tells applications of it.
+func TestADeviceWithASocketByCNI(t *testing.T) {
+	n := newNode(t)
+	must(t, n.served.Expect(t.Context(), "a"))
+	const path = "/run/dray/links/n3/memif.sock"
+	devices := filepath.Join(n.dir, "devices")
+	conf := func(file string) string {
+		return strings.TrimSuffix(alone, "}") + fmt.Sprintf(`,"runtimeConfig":{"CNIDeviceInfoFile":%q}}`, file)
+	}
+	for device, want := range map[cni.Device]string{
+		{Type: cni.Memif, Path: path, Listens: true}:     `{"type":"memif","version":"1.1.0","memif":{"role":"master","path":"` + path + `","mode":"ethernet"}}`,
+		{Type: cni.Memif, Path: path}:                    `{"type":"memif","version":"1.1.0","memif":{"role":"slave","path":"` + path + `","mode":"ethernet"}}`,
+		{Type: cni.VhostUser, Path: path, Listens: true}: `{"type":"vhost-user","version":"1.1.0","vhost-user":{"mode":"server","path":"` + path + `"}}`,
+		{Type: cni.VhostUser, Path: path}:                `{"type":"vhost-user","version":"1.1.0","vhost-user":{"mode":"client","path":"` + path + `"}}`,
+	} {
+		n.of[1].Device = &device
+		if r, err := n.call(add, chained, "a", "c1", "eth0"); err != nil || !slices.Equal(names(r), []string{"eth0 10.0.0.2/24", "f1u 10.38.0.1/24"}) {
+			t.Errorf("%+v, in a chain: %v, %v", device, r, err)
+		}
+		file := filepath.Join(devices, "ran-pod-n3")
+		r, err := n.call(add, conf(file), "a", "c1", "n3")
+		if err != nil || len(r.Interfaces) != 1 || r.Interfaces[0].SocketPath != path {
+			t.Errorf("%+v: %+v, %v", device, r, err)
+		}
+		if got, err := os.ReadFile(file); err != nil || string(got) != want {
+			t.Errorf("%+v: %s, %v", device, got, err)
+		}
+		must(t, os.Remove(file))
+		if _, err := n.call(add, alone, "a", "c1", "n3"); err != nil {
+			t.Errorf("without the capability: %v", err)
+		}
+	}
+	// Users of the cluster write such configurations.
+	for _, file := range []string{"/etc/passwd", devices, devices + "/../x", devices + "/a/b", devices + "/.x", "x", devices + "//x"} {
+		if _, err := n.call(add, conf(file), "a", "c1", "n3"); err == nil || !strings.Contains(err.Error(), "is not in "+devices) {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+	if left, err := os.ReadDir(devices); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
 	}
 }
 

@@ -45,7 +45,7 @@ func TestInterfacesByMultus(t *testing.T) {
 	c.apply(inNetwork("dray@other", pod{name: "du", function: "du", command: sleeps, node: "n1"}))
 	c.until("refused", func() error {
 		out, err := c.try("-n", c.namespace, "get", "events", "--field-selector", "reason=FailedCreatePodSandBox")
-		if err == nil && !strings.Contains(out, "the pod has no port other with face netdev: it has f1u") {
+		if err == nil && !strings.Contains(out, "the pod has no port other with face netdev, nor a DPDK device with a socket: it has f1u") {
 			err = fmt.Errorf("events: %s", out)
 		}
 		return err
