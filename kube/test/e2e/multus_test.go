@@ -54,6 +54,34 @@ func TestInterfacesByMultus(t *testing.T) {
 	c.until("clean", c.left)
 }
 
+// A memif port can be named as a network, too. Multus then shows its addresses, and asks for a device
+// information file only if the network also has a resource of a device plugin.
+func TestDevicesByMultus(t *testing.T) {
+	multus := os.Getenv(multusEnv)
+	if multus == "" {
+		t.Skip("needs Multus: build its program cmd/multus, and name it by " + multusEnv)
+	}
+	c := newCluster(t)
+	c.useMultus(multus)
+	c.apply(memifChain)
+	c.apply(multusNetwork)
+	for name, mode := range map[string]string{"src": "txonly", "dst": "rxonly"} {
+		manifest := memifPod(dpdkPod{name, mode, false, runtimeDefault, "memory: 256Mi"}, 1001)
+		c.apply(strings.Replace(manifest, "metadata: {name: "+name+",", "metadata: {name: "+name+", annotations: {k8s.v1.cni.cncf.io/networks: dray@n3},", 1))
+	}
+	c.ready("src", "dst")
+	c.memifFlows()
+	for _, pod := range []string{"src", "dst"} {
+		data := c.networkData(pod)
+		text := strings.Join(strings.Fields(c.in("get", "pod", pod, "-o", `jsonpath={.metadata.annotations.k8s\.v1\.cni\.cncf\.io/network-status}`)), "")
+		if !strings.Contains(text, `"interface":"n3"`) || !strings.Contains(text, `"mac":"`+data.HardwareAddress+`"`) {
+			t.Errorf("%s: %s", pod, text)
+		}
+	}
+	c.in("delete", "pods", "--all", "--now")
+	c.until("clean", c.left)
+}
+
 const multusNetwork = `
 apiVersion: k8s.cni.cncf.io/v1
 kind: NetworkAttachmentDefinition
