@@ -56,7 +56,7 @@ var common = inventory.Caps{
 	Privileges:   "none",
 	Processes:    2,
 	BusyCPUs:     1,
-	PacketMemory: &packetMemory,
+	PacketMemory: &PacketMemory,
 	Copies:       2,
 }
 
@@ -82,14 +82,14 @@ func probe(ctx context.Context) (version string, err error) {
 			return "", err
 		}
 	}
-	if _, err := schema(); err != nil {
+	if _, err := Schema(); err != nil {
 		return "", err
 	}
-	program, err := lookupSwitch(ctx)
+	program, err := FindSwitch(ctx)
 	if err != nil {
 		return "", err
 	}
-	return program.version, sidecar.Probe()
+	return program.Version, sidecar.Probe()
 }
 
 func (d driver) build(s transport.Spec) (*transport.Build, error) {

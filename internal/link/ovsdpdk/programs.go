@@ -26,13 +26,14 @@ const debianPackage = "openvswitch-switch-dpdk"
 // installed, and /usr/sbin/ovs-vswitchd may be either.
 const debianSwitch = "/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk"
 
-// switchProgram is an ovs-vswitchd that is linked with DPDK.
-type switchProgram struct {
-	path    string // without symbolic links: the switch sees only /usr
-	version string // "3.1.0, DPDK 22.11.11"
+// Program is an ovs-vswitchd that is linked with DPDK.
+type Program struct {
+	Path    string // without symbolic links: the switch sees only /usr
+	Version string // "3.1.0, DPDK 22.11.11"
 }
 
-func lookupSwitch(ctx context.Context) (switchProgram, error) {
+// FindSwitch finds the switch on this host.
+func FindSwitch(ctx context.Context) (Program, error) {
 	candidates := []string{debianSwitch}
 	if path, err := host.LookProgram(vswitchd); err == nil {
 		candidates = append(candidates, path)
@@ -44,13 +45,13 @@ func lookupSwitch(ctx context.Context) (switchProgram, error) {
 		}
 		out, err := exec.CommandContext(ctx, real, "--version").Output()
 		if err != nil {
-			return switchProgram{}, fmt.Errorf("%s --version: %w", real, errors.Join(err, ctx.Err()))
+			return Program{}, fmt.Errorf("%s --version: %w", real, errors.Join(err, ctx.Err()))
 		}
 		if version, ok := parseVersion(string(out)); ok {
-			return switchProgram{path: real, version: version}, nil
+			return Program{Path: real, Version: version}, nil
 		}
 	}
-	return switchProgram{}, &host.Unsupported{What: Name, Why: "no ovs-vswitchd with DPDK is installed", Fix: "apt install " + debianPackage}
+	return Program{}, &host.Unsupported{What: Name, Why: "no ovs-vswitchd with DPDK is installed", Fix: "apt install " + debianPackage}
 }
 
 // parseVersion reads the output of --version: a line with the switch's
@@ -66,7 +67,7 @@ func parseVersion(out string) (string, bool) {
 
 func lookup(program string) (string, error) { return host.NeedProgram(Name, program, debianPackage) }
 
-// schema finds the definition of the switch's database.
-func schema() (string, error) {
+// Schema finds the definition of the switch's database.
+func Schema() (string, error) {
 	return host.NeedFile(Name, "/usr/share/openvswitch/vswitch.ovsschema", debianPackage)
 }

@@ -98,15 +98,15 @@ func portName(i int) string { return fmt.Sprintf("p%d", i+1) }
 // Memory shared by applications is charged to them.
 const processLimit = 512
 
-// packetMemory is the memory of the switch's packets. With memory per port, it
+// PacketMemory is the memory of the switch's packets. With memory per port, it
 // creates 16,384 buffers for each port and some for its queues. Each is
 // rounded up to 1 KiB, after a header of its own.
-var packetMemory = inventory.PacketMemory{
+var PacketMemory = inventory.PacketMemory{
 	Other: 96 << 20, Buffers: 24 << 10, PerPort: true, Extra: 154, Align: 1024, Record: 1024,
 }
 
 // memory is the packet memory of this link, in MiB.
-func (w *ovsSwitch) memory() int { return packetMemory.MiB(w.spec.MTU, len(w.spec.Ends)) }
+func (w *ovsSwitch) memory() int { return PacketMemory.MiB(w.spec.MTU, len(w.spec.Ends)) }
 
 // steps start the switch, until it forwards.
 func (w *ovsSwitch) steps(report *transport.Report) []step.Step {
@@ -139,7 +139,7 @@ func (w *ovsSwitch) createDatabase(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	definition, err := schema()
+	definition, err := Schema()
 	if err != nil {
 		return err
 	}
@@ -207,7 +207,7 @@ func (w *ovsSwitch) configure(ctx context.Context) error {
 func quote(s string) string { return `"` + s + `"` }
 
 func (w *ovsSwitch) startSwitch(ctx context.Context, r *transport.Report) error {
-	program, err := lookupSwitch(ctx)
+	program, err := FindSwitch(ctx)
 	if err != nil {
 		return err
 	}
@@ -219,10 +219,10 @@ func (w *ovsSwitch) startSwitch(ctx context.Context, r *transport.Report) error 
 		}
 		cpus = allowed[len(allowed)-1:] // a polling thread is pinned to its CPU
 	}
-	if err := w.vsctl(ctx, "--no-wait", "set", "Open_vSwitch", ".", "other_config:pmd-cpu-mask="+cpuMask(cpus), "other_config:pmd-maxsleep="+w.sleep()); err != nil {
+	if err := w.vsctl(ctx, "--no-wait", "set", "Open_vSwitch", ".", "other_config:pmd-cpu-mask="+CPUMask(cpus), "other_config:pmd-maxsleep="+w.sleep()); err != nil {
 		return err
 	}
-	e := w.vswitchd(program.path, cpus)
+	e := w.vswitchd(program.Path, cpus)
 	logged := e.LogSize()
 	id, err := e.Start(ctx)
 	if err != nil {
@@ -232,13 +232,13 @@ func (w *ovsSwitch) startSwitch(ctx context.Context, r *transport.Report) error 
 		return err
 	}
 	w.running = &id
-	r.Engine = "ovs " + program.version
+	r.Engine = "ovs " + program.Version
 	r.Note(w.named(vswitchd), id, e.Log(), pollingThread)
 	return nil
 }
 
-// cpuMask is a set of CPUs as a hexadecimal number, bit n for CPU n.
-func cpuMask(cpus []int) string {
+// CPUMask is a set of CPUs as a hexadecimal number, bit n for CPU n.
+func CPUMask(cpus []int) string {
 	var words []byte
 	for _, cpu := range cpus {
 		for len(words) <= cpu/4 {

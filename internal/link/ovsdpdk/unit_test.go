@@ -15,7 +15,7 @@ import (
 
 func TestCPUMask(t *testing.T) {
 	for want, cpus := range map[string][]int{"0x1": {0}, "0x6": {1, 2}, "0x80": {7}, "0x100000000000000000": {68}, "0x11": {4, 0}} {
-		if got := cpuMask(cpus); got != want {
+		if got := CPUMask(cpus); got != want {
 			t.Errorf("CPUs %v are %s, not %s", cpus, got, want)
 		}
 	}

@@ -174,13 +174,20 @@ func receive(ctx context.Context, c *net.UnixConn) (string, *os.File, error) {
 	if err != nil {
 		return "", nil, err
 	}
+	var all []int
 	for i := range messages {
-		if fds, err := unix.ParseUnixRights(&messages[i]); err == nil && len(fds) == 1 {
-			return string(text[:n]), os.NewFile(uintptr(fds[0]), "received"), nil
+		if fds, err := unix.ParseUnixRights(&messages[i]); err == nil {
+			all = append(all, fds...)
 		}
+	}
+	if len(all) == 1 {
+		return string(text[:n]), os.NewFile(uintptr(all[0]), "received"), nil
+	}
+	for _, fd := range all { // the buffer has room for two
+		go unix.Close(fd) // it may block for as long as the sender likes
 	}
 	if n == 0 {
 		return "", nil, io.EOF
 	}
-	return "", nil, fmt.Errorf("a message of %d bytes without a descriptor", n)
+	return "", nil, fmt.Errorf("a message of %d bytes with %d descriptors, not one", n, len(all))
 }

@@ -62,7 +62,8 @@ type Made struct {
 	Name  string `json:"name"`
 	VNI   int    `json:"vni,omitempty"`   // at which this switch receives the link; 0: it has no tunnel
 	Error string `json:"error,omitempty"` // why it could not be made
-	// Faults are why ports of it do not forward, by end. A port forwards once its application runs.
+	// Faults are what is wrong with ports of it, by end. A port whose application does not run yet,
+	// or not any more, has none: it forwards as soon as that runs.
 	Faults map[int]string `json:"faults,omitempty"`
 }
 

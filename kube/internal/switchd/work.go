@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package switchd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// again is the time until a round that failed is repeated.
+const again = time.Second
+
+// errStarting is what links have while Open vSwitch does not run.
+const errStarting = "Open vSwitch is starting"
+
+// worker gives Open vSwitch what is wanted. Only one goroutine has it.
+type worker struct {
+	*server
+	running context.Context    // the ovs-vswitchd that has what is below; nil: none
+	has     map[string]string  // what it was told of each link, by id
+	doors   map[string]watched // by the name of the port
+}
+
+// watched is a door that is looked at.
+type watched struct {
+	door string
+	stop func()
+}
+
+// work makes all links as they are wanted, again whenever something has changed, until ctx ends.
+func (s *server) work(ctx context.Context) {
+	w := &worker{server: s, doors: map[string]watched{}}
+	defer func() {
+		for _, d := range w.doors {
+			d.stop()
+		}
+	}()
+	for s.wake(); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.kick:
+		}
+		s.mu.Lock()
+		asked, wanted := s.asked, slices.Clone(s.wanted)
+		s.mu.Unlock()
+		errs := w.round(ctx, wanted)
+		s.mu.Lock()
+		s.done, s.errs = asked, errs
+		close(s.turn)
+		s.turn = make(chan struct{})
+		s.mu.Unlock()
+		if len(errs) > 0 {
+			time.AfterFunc(again, s.wake)
+		}
+	}
+}
+
+// round returns what is wrong with links, by name.
+func (w *worker) round(ctx context.Context, wanted []entry) map[string]string {
+	w.attendAll(ctx, wanted)
+	running := w.vswitchd.current()
+	if running == nil {
+		return all(wanted, errStarting)
+	}
+	ctx, cancel := while(ctx, running)
+	defer cancel()
+	if err := w.begin(ctx, running, wanted); err != nil {
+		w.o.Log.Error("Open vSwitch", "error", err)
+		return all(wanted, err.Error())
+	}
+	errs, left := map[string]string{}, w.o.Memory<<20-otherMemory
+	for i := range wanted {
+		e := &wanted[i]
+		left -= e.memory()
+		if err := w.make(ctx, e, left); err != nil {
+			errs[e.Name] = err.Error()
+			w.o.Log.Error("link", "link", e.Name, "error", err)
+		}
+	}
+	return errs
+}
+
+func all(wanted []entry, why string) map[string]string {
+	errs := map[string]string{}
+	for _, e := range wanted {
+		errs[e.Name] = why
+	}
+	return errs
+}
+
+// begin has Open vSwitch ready for links, and without any that is not wanted. One that has started
+// again has what the database keeps, without flows, addresses and routes.
+func (w *worker) begin(ctx context.Context, running context.Context, wanted []entry) error {
+	if w.running != running {
+		if err := w.ovs.setUnder(ctx, w.underlay); err != nil {
+			return err
+		}
+		w.running, w.has = running, map[string]string{}
+	}
+	there, err := w.ovs.bridges(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range wanted {
+		delete(there, wanted[i].id())
+	}
+	var errs []error
+	for _, id := range slices.Sorted(maps.Keys(there)) {
+		errs = append(errs, w.ovs.vsctl(ctx, "--if-exists", "del-br", id))
+		delete(w.has, id)
+		w.o.Log.Info("link removed", "bridge", id)
+	}
+	return errors.Join(errs...)
+}
+
+// otherMemory is what Open vSwitch takes of the memory of packets for itself, in bytes.
+const otherMemory = 96 << 20
+
+// make makes one link, if it is not as wanted already. left is what remains of the memory of packets.
+func (w *worker) make(ctx context.Context, e *entry, left int) error {
+	if left < 0 {
+		return fmt.Errorf("it needs %d MiB more for packets than the switch has (%d): raise --memory of dray-switch, and its limit", (-left+1<<20-1)>>20, w.o.Memory)
+	}
+	if e.crosses() {
+		if err := w.underlay.room(e.MTU); err != nil {
+			return err
+		}
+	}
+	told := strings.Join(append(w.ovs.arguments(e, w.underlay), flows(e)...), " ")
+	if w.has[e.id()] == told {
+		return nil
+	}
+	delete(w.has, e.id()) // if this fails, a part may have changed
+	if err := w.ovs.set(ctx, e, w.underlay); err != nil {
+		return err
+	}
+	w.has[e.id()] = told
+	w.o.Log.Info("link made", "link", e.Name, "bridge", e.id(), "vni", e.VNI, "crosses", e.crosses())
+	return nil
+}
+
+// attendAll looks at the doors of all ports, and no longer at others. It needs no Open vSwitch.
+func (w *worker) attendAll(ctx context.Context, wanted []entry) {
+	doors := map[string]string{}
+	for i := range wanted {
+		for _, p := range wanted[i].Ports {
+			doors[wanted[i].portName(p.End)] = p.Door
+		}
+	}
+	for port, d := range w.doors {
+		if doors[port] != d.door {
+			d.stop()
+			delete(w.doors, port)
+			w.report(port, "")
+		}
+	}
+	for port, door := range doors {
+		if _, ok := w.doors[port]; ok {
+			continue
+		}
+		looking, stop := context.WithCancel(ctx)
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			attend(looking, door, w.ovs.socket(port), func(fault string) { w.report(port, fault) })
+		}()
+		w.doors[port] = watched{door, func() { stop(); <-ended }}
+	}
+}
