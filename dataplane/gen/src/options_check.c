@@ -4,6 +4,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "frame.h"
@@ -152,7 +153,7 @@ static int check_ports(struct options *o)
 }
 
 /* An option that the port would ignore is an error. */
-static int check_dpdk(const struct options *o, const struct options *usual)
+static int check_dpdk(struct options *o, const struct options *usual)
 {
 	bool dpdk = is_kind(o->port, "dpdk:") || (o->to_port && is_kind(o->to_port, "dpdk:"));
 
@@ -161,7 +162,9 @@ static int check_dpdk(const struct options *o, const struct options *usual)
 		return options_wrong(
 			"--eal, --queues, --descriptors, --mtu and --from are for dpdk ports");
 	if (dpdk && !o->eal)
-		return options_wrong("a dpdk port needs --eal: at least --vdev");
+		o->eal = getenv("DRAY_EAL"); /* of a program that starts DPDK applications */
+	if (dpdk && !o->eal)
+		return options_wrong("a dpdk port needs --eal, or $DRAY_EAL: at least --vdev");
 	return 0;
 }
 
