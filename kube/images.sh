@@ -1,13 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Write the container images of Drayage on Kubernetes to out/images, without a daemon or a registry. The same
-# commit gives the same bytes. Each image holds one static program and nothing else; dray-node's also holds what it
-# gives to DPDK applications.
+# commit gives the same bytes, with the same DPDK and iperf3 on this machine. Each image holds one static program and
+# nothing else; dray-node's also holds what it gives to DPDK applications, and draygen's what else measures.
 #
 # usage: kube/images.sh
 # To use them: `ctr -n k8s.io images import`, `docker load`, or a tool such as skopeo that copies them to a registry.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+. kube/image-programs.sh
 # The module kube needs a newer Go than the rest; Go fetches it if it is not here.
 export GOTOOLCHAIN=auto CGO_ENABLED=0 GOFLAGS=-trimpath
 go=$(scripts/find-go.sh)
@@ -46,5 +47,12 @@ fi
 for program in "$work"/bin/*; do
 	image "$(basename "$program")" "$program"
 done
-# The generator, for examples and tests.
+# The generator, and other instruments of `kubectl dray verify --active`. iperf3 for TCP is bounded by coreutils' timeout.
+for program in bin/draygen-dpdk iperf3 timeout; do
+	if found=$(type -P "$program"); then
+		add_programs "$work/draygen" "$found"
+	else
+		echo "  draygen without $program, which is not here: links that need it are not measured" >&2
+	fi
+done
 image draygen bin/draygen

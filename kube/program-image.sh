@@ -16,41 +16,16 @@ done
 	exit 2
 }
 cd "$(dirname "${BASH_SOURCE[0]}")/image"
+# shellcheck source=kube/image-programs.sh
+. ../image-programs.sh
 export GOTOOLCHAIN=auto
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
-readonly drivers='mempool_ring bus_vdev net_memif net_vhost net_virtio'
-
-# libraries prints the files that a file is linked against: none if it is static.
-libraries() {
-	ldd "$1" 2>/dev/null | awk '$3 ~ /^\// { print $3 } $1 ~ /^\// { print $1 }'
-}
-
-# add copies files to where they are here. Several names of one library stay one file: it would be loaded twice otherwise.
-add() {
-	local file real
-	for file in "$@"; do
-		real=$(realpath "$file")
-		install -D "$real" "$root$real"
-		[ "$file" = "$real" ] || { mkdir -p "$root${file%/*}" && ln -sfn "$real" "$root$file"; }
-	done
-}
 
 mkdir -p "$root"/{bin,tmp,run}
 install "$(type -P busybox)" "$root/bin/busybox"
 for program in $("$root/bin/busybox" --list); do
 	[ "$program" = busybox ] || ln -s busybox "$root/bin/$program"
 done
-for program in "${programs[@]}"; do
-	install -D "$program" "$root/usr/bin/$(basename "$program")"
-	mapfile -t needed < <(libraries "$program")
-	add "${needed[@]}"
-	[[ ${needed[*]} == *librte_ethdev* ]] || continue
-	for driver in $drivers; do
-		for file in /usr/lib/*/dpdk/pmds-*/librte_"$driver".so; do
-			mapfile -t needed < <(libraries "$file")
-			add "$file" "${needed[@]}"
-		done
-	done
-done
+add_programs "$root" "${programs[@]}"
 "$(../../scripts/find-go.sh)" run ./mkimage "dray.local/$name:1" "$root" "$archive"
