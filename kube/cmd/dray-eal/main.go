@@ -18,7 +18,7 @@ import (
 	"github.com/drayage/dray/kube/internal/eal"
 )
 
-const usage = `usage: dray-eal COMMAND [ARGUMENT...]
+const usage = `usage: dray-eal [--only PORT] COMMAND [ARGUMENT...]
 
 It replaces itself by COMMAND. An argument that is exactly $(DRAY_EAL) becomes EAL's arguments for the dpdk ports of
 this container. The environment variable DRAY_EAL has the same arguments, separated by blanks, for scripts.
@@ -30,6 +30,9 @@ If a port's transport is memif, dray-eal stays likewise, and joins the port to t
 two functions, the one whose name comes first listens, and the other connects. COMMAND starts once the other end
 listens. It is stopped, and dray-eal ends with status 1, when the connection is lost, for DPDK's driver never connects
 again: let the pod's restartPolicy restart the container.
+
+--only PORT gives COMMAND the device of this port alone. It is for programs that measure, and is not stopped when a
+connection is lost.
 
 DRAY_LIB names a folder with another driver librte_net_dray.so than the node's.
 
@@ -48,7 +51,15 @@ func main() {
 		fmt.Println(release.Text("dray-eal"))
 		return
 	}
-	code, err := run(os.Args[1:])
+	only, argv := "", os.Args[1:]
+	if argv[0] == "--only" {
+		if len(argv) < 3 {
+			fmt.Fprint(os.Stderr, usage)
+			os.Exit(2)
+		}
+		only, argv = argv[1], argv[2:]
+	}
+	code, err := run(argv, only)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "dray-eal:", err)
 	}
@@ -57,12 +68,12 @@ func main() {
 
 // run returns the exit status of a command next to which it stays, or if the command cannot be
 // started.
-func run(argv []string) (code int, err error) {
+func run(argv []string, only string) (code int, err error) {
 	program, err := exec.LookPath(argv[0])
 	if err != nil {
 		return 1, err
 	}
-	arguments, stay, err := eal.Arguments(program)
+	arguments, stay, err := eal.Arguments(program, only)
 	if err != nil {
 		return 1, err
 	}
@@ -82,7 +93,7 @@ func run(argv []string) (code int, err error) {
 	}
 	argv = dpdk.Expand(argv, arguments)
 	if stay {
-		return eal.Attend(context.Background(), program, argv, signals())
+		return eal.Attend(context.Background(), program, argv, only, signals())
 	}
 	return 1, fmt.Errorf("%s: %w", program, syscall.Exec(program, argv, os.Environ()))
 }

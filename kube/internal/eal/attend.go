@@ -51,17 +51,19 @@ type attendant struct {
 	signals <-chan os.Signal // for the application
 	netns   host.Netns
 	grace   time.Duration // of the first start
+	leave   bool          // the application ends by itself if its devices are not connected
 	shown   []*meet.Shown // of the connecting devices, in their order
 }
 
 // Attend runs a command next to which something must stay, and returns its exit status. It passes
-// on signals. An error says why the application was not started, or had to be stopped.
-func Attend(ctx context.Context, program string, argv []string, signals <-chan os.Signal) (code int, err error) {
-	s, err := parse(os.Getenv(Variable))
+// on signals. An error says why the application was not started, or had to be stopped. A command with
+// only one port ends by itself.
+func Attend(ctx context.Context, program string, argv []string, only string, signals <-chan os.Signal) (code int, err error) {
+	s, err := read(only)
 	if err != nil {
 		return 1, err
 	}
-	a := &attendant{setting: s, doors: portsInside, say: os.Stderr, signals: signals, grace: connectGrace}
+	a := &attendant{setting: s, doors: portsInside, say: os.Stderr, signals: signals, grace: connectGrace, leave: only != ""}
 	return a.attend(ctx, program, argv)
 }
 
@@ -236,7 +238,7 @@ func (a *attendant) run(ctx context.Context, program string, argv []string, grac
 // watch returns why the application must start again; nil when ctx ends.
 func (a *attendant) watch(ctx context.Context, grace time.Duration) (early bool, why error) {
 	devices := a.devices(dpdk.MemifSocket)
-	if len(devices) == 0 {
+	if len(devices) == 0 || a.leave {
 		<-ctx.Done()
 		return false, nil
 	}

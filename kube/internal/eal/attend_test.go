@@ -100,6 +100,7 @@ type pods struct {
 	driver string            // of their devices
 	ready  map[string]string // file of each
 	said   map[string]*notes
+	leave  bool // applications end by themselves
 }
 
 func newPods(t *testing.T) *pods {
@@ -153,7 +154,7 @@ func (p *pods) attend(pod, kind string) (signals chan os.Signal, ended chan outc
 	signals, ended = make(chan os.Signal, 1), make(chan outcome, 1)
 	ready := filepath.Join(p.dir, pod, "ready")
 	p.ready[pod], p.said[pod] = ready, &notes{}
-	a := &attendant{setting: Setting{Vdevs: []dpdk.Vdev{v}}, doors: filepath.Join(p.dir, pod, "doors"), say: p.said[pod], signals: signals, grace: 2 * time.Second}
+	a := &attendant{setting: Setting{Vdevs: []dpdk.Vdev{v}}, doors: filepath.Join(p.dir, pod, "doors"), say: p.said[pod], signals: signals, grace: 2 * time.Second, leave: p.leave}
 	finished := make(chan struct{})
 	go func() {
 		defer close(finished)
@@ -246,6 +247,31 @@ func TestTheConnectingApplicationFollows(t *testing.T) {
 	os.Remove(p.ready["connect"])
 	p.attend("connect", "connect")
 	p.pid("connect")
+}
+
+// A program that measures reports what it has seen when the other one has ended.
+func TestAProgramThatMeasuresIsNotStopped(t *testing.T) {
+	p := newPods(t)
+	p.leave = true
+	_, first := p.attend("listen", "listen")
+	signals, second := p.attend("connect", "connect")
+	pid := p.pid("connect")
+	if err := syscall.Kill(p.pid("listen"), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	p.result(first)
+	select {
+	case got := <-second:
+		t.Errorf("it has ended: %+v", got)
+	case <-time.After(time.Second):
+	}
+	if err := syscall.Kill(pid, 0); err != nil {
+		t.Errorf("it is gone: %v", err)
+	}
+	signals <- syscall.SIGTERM
+	if got := p.result(second); got.code != 4 || got.err != nil {
+		t.Errorf("%+v", got)
+	}
 }
 
 // DPDK refuses a connection before the other end's device starts, so the application tries again.

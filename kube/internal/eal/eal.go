@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -103,10 +104,24 @@ func Warning() string {
 // portsInside is where a container has the sockets of its ports.
 const portsInside = "/run/dray/ports"
 
-// Arguments are EAL's arguments for a program of this container. stay says that the program
-// must be started by Attend.
-func Arguments(program string) (arguments []string, stay bool, err error) {
+// read reads the setting of this container; only: with the device of this port alone.
+func read(only string) (Setting, error) {
 	s, err := parse(os.Getenv(Variable))
+	if err != nil || only == "" {
+		return s, err
+	}
+	i := slices.IndexFunc(s.Vdevs, func(v dpdk.Vdev) bool { return v.Port == only })
+	if i < 0 {
+		return s, fmt.Errorf("this container has no dpdk port %s", only)
+	}
+	s.Vdevs = s.Vdevs[i : i+1]
+	return s, nil
+}
+
+// Arguments are EAL's arguments for a program of this container. stay says that the program
+// must be started by Attend. only is the program's only port; "": it has all.
+func Arguments(program, only string) (arguments []string, stay bool, err error) {
+	s, err := read(only)
 	if err != nil {
 		return nil, false, err
 	}

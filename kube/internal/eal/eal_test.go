@@ -35,6 +35,26 @@ func TestTheSettingComesBack(t *testing.T) {
 	}
 }
 
+// A program that measures has one device.
+func TestOnlyOnePort(t *testing.T) {
+	s := setting()
+	s.Vdevs = append(s.Vdevs, dpdk.Vdev{Function: "du", Port: "m", Driver: dpdk.NetMemif})
+	env, err := s.Env()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(Variable, strings.TrimPrefix(env, Variable+"="))
+	if got, err := read("m"); err != nil || len(got.Vdevs) != 1 || got.Vdevs[0].Port != "m" || !got.Attended() {
+		t.Errorf("%v: %+v", err, got)
+	}
+	if got, err := read(""); err != nil || len(got.Vdevs) != 2 {
+		t.Errorf("all: %v: %+v", err, got)
+	}
+	if _, err := read("x"); err == nil || !strings.Contains(err.Error(), "no dpdk port x") {
+		t.Error(err)
+	}
+}
+
 // The arguments follow the limits of the container: its memory, its huge pages
 // and its CPUs, which are its own if the kubelet said so and they are as many.
 func TestArgumentsFollowTheLimits(t *testing.T) {
