@@ -106,7 +106,10 @@ func (a *app) measureCopy(ctx context.Context, k *cluster.Kubectl, c *cluster.Ch
 	if err != nil {
 		return nil, err
 	}
-	measured := measuredChain(now, running, verdicts)
+	if now.Status.Links, err = now.Measured(running, verdicts); err != nil {
+		return nil, err
+	}
+	measured := clusterChainOf(now)
 	measured.Active = &activeRun{o.Profile, o.Seed}
 	return &measured, nil
 }
@@ -174,7 +177,7 @@ func (a *app) createStandIn(ctx context.Context, k *cluster.Kubectl, s *cluster.
 			return nil, err
 		}
 	}
-	a.progress("Starting draygen in place of %s, as chain %s", count(len(s.Pods), "function"), s.Chain)
+	a.progress("Starting draygen in %s, as chain %s", count(len(s.Pods), "pod"), s.Chain)
 	created, err := k.Apply(ctx, s.Objects)
 	if err == nil && len(created) < len(s.Objects) {
 		err = fmt.Errorf("another user creates chain %s at the same time", s.Chain)
@@ -211,17 +214,4 @@ func (a *app) awaitStandIn(ctx context.Context, k *cluster.Kubectl, s *cluster.S
 		err = context.Cause(ctx)
 	}
 	return nil, err
-}
-
-// measuredChain is what was measured of a chain. It shows the ends that were measured.
-func measuredChain(c, running *cluster.Chain, verdicts []verdict.Verdict) clusterChain {
-	shown := *c
-	shown.Status.Links = nil
-	for _, l := range running.Status.Links {
-		if len(c.Link(l.Name).Ends) > 0 && l.Runs() {
-			l.Requirements = c.Conditions(l.Name, verdicts)
-			shown.Status.Links = append(shown.Status.Links, l)
-		}
-	}
-	return clusterChainOf(&shown)
 }

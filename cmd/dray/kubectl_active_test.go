@@ -78,11 +78,11 @@ func TestActiveVerification(t *testing.T) {
 	}
 	holds(t, "the table", out, "chain f1-split/f1  ready", "cu-up.f1u (pod f1-dray-verify-cu-up on n2)",
 		"latency            ≤ 5ms at p99        3.47ms one-way latency at p99", "packet_loss_ratio  ≤ 0.001 at 400Mbps  0 (0 of 101904)", "met")
-	holds(t, "standard error", errs, "Starting draygen in place of 2 functions, as chain f1-dray-verify\n", "Measuring for about ", ", seed 7\n",
+	holds(t, "standard error", errs, "Starting draygen in 2 pods, as chain f1-dray-verify\n", "Measuring for about ", ", seed 7\n",
 		"Deleting the 3 objects that this run created\n")
 	holds(t, "the calls", calls(),
-		"exec --namespace=f1-split f1-dray-verify-du --container=draygen -- /draygen sink --port dray:f1u --stream ",
-		"exec --namespace=f1-split f1-dray-verify-cu-up --container=draygen -- /draygen send --port dray:f1u --stream ", "-- /draygen --version\n")
+		"exec --stdin --namespace=f1-split f1-dray-verify-du --container=draygen -- /draygen sink --port dray:f1u --stream ",
+		"exec --stdin --namespace=f1-split f1-dray-verify-cu-up --container=draygen -- /draygen send --port dray:f1u --stream ", "-- /draygen --version\n")
 }
 
 // TestActiveVerificationAsDocument says how it measured.

@@ -23,9 +23,10 @@ That and the MTU may never be decided, so they are not waited for.
 With --active, measure instead: start a copy of the chain on the same nodes,
 with draygen in place of each function, send traffic on the copy's links, judge
 it as dray verify does on one host, and delete the copy. The chain itself goes
-on, and shares the nodes' CPUs. Of a function with several pods, the first one's
-links are measured. What this cannot decide, such as a delay between nodes,
-which have two clocks, is shown as the nodes see it.`
+on, and shares the nodes' CPUs. Links of a function with several pods are measured
+once for each pair of nodes. A bitrate of TCP is measured by iperf3, a link of
+memif by draygen-dpdk. A delay between nodes, which have two clocks, is shown as
+the nodes see it; what else cannot be decided says why.`
 
 func (a *app) clusterVerifyCommand(k *cluster.Kubectl) *cobra.Command {
 	var timeout time.Duration

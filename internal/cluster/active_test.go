@@ -3,77 +3,112 @@
 package cluster
 
 import (
-	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/drayage/dray/internal/plan"
 	"github.com/drayage/dray/internal/result/verdict"
-	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/manifest"
 )
 
 // aChain has a link on one node, and a link between two.
 func aChain() *Chain {
 	var c Chain
+	c.Metadata.Name, c.Spec = "f1", json.RawMessage(`{"functions":[{"name":"a","ports":[{"name":"near","face":"native"},{"name":"far","face":"native"}]},
+		{"name":"b","ports":[{"name":"near","face":"native"}]},{"name":"c","ports":[{"name":"far","face":"native"}]}],
+		"links":[{"name":"near","ends":["a.near","b.near"]},{"name":"far","ends":["a.far","c.far"]}]}`)
 	c.Status.Links = []Link{
 		{Name: "near", Transport: "shm", Ends: []End{{Function: "a", Port: "near", Pod: "a-0", Node: "n1"}, {Function: "b", Port: "near", Pod: "b-0", Node: "n1"}}, Requirements: []Condition{
 			{Type: "latency", Status: isTrue}, {Type: "min_bitrate", Status: "Unknown"},
 		}},
 		{Name: "far", Transport: "vxlan", Ends: []End{{Function: "a", Port: "far", Pod: "a-0", Node: "n1"}, {Function: "c", Port: "far", Pod: "c-0", Node: "n2"}}, Requirements: []Condition{
-			{Type: "latency", Status: isTrue, Message: "seen"}, {Type: "packet_loss_ratio", Status: isTrue},
+			{Type: "latency", Status: isTrue, Message: "required: x; measured: seen"}, {Type: "packet_loss_ratio", Status: isTrue},
 		}},
 	}
 	return &c
 }
 
-// TestConditionsAreMeasured: what the nodes see counts only for delays between nodes, and for links without a
-// measurement.
+// as is the chain with these links as their copy.
+func (c *Chain) as(links ...Link) *Chain {
+	copied := *c
+	copied.Status.Links = links
+	return &copied
+}
+
+// TestConditionsAreMeasured: what the nodes see counts only for delays between nodes.
 func TestConditionsAreMeasured(t *testing.T) {
 	undecided := func(link, requirement string) verdict.Verdict {
 		return verdict.Verdict{Link: link, Requirement: requirement, Verdict: verdict.NotMeasurable, Direction: "a → b", Reason: "too busy"}
 	}
 	c := aChain()
-	near := c.Conditions("near", []verdict.Verdict{undecided("near", "latency"), undecided("far", "latency"), {Link: "near", Requirement: "min_bitrate", Verdict: verdict.Missed}})
+	judged := func(link string, all ...verdict.Verdict) []Condition {
+		links, err := c.Measured(c.as(c.Status.Links...), all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.as(links...).Link(link).Requirements
+	}
+	near := judged("near", undecided("near", "latency"), undecided("far", "latency"), verdict.Verdict{Link: "near", Requirement: "min_bitrate", Verdict: verdict.Missed})
 	if len(near) != 2 || near[0].Status != "Unknown" || !strings.Contains(near[0].Message, "a → b: because: too busy") || near[1].Status != isFalse {
 		t.Errorf("on one node: %+v", near)
 	}
-	far := c.Conditions("far", []verdict.Verdict{undecided("far", "latency"), undecided("far", "packet_loss_ratio")})
-	if len(far) != 2 || far[0].Status != isTrue || far[0].Message != "seen" || far[1].Status != "Unknown" {
+	far := judged("far", undecided("far", "latency"), undecided("far", "packet_loss_ratio"))
+	if len(far) != 2 || far[0].Status != isTrue || far[0].Message != "required: x; measured: seen" || far[1].Status != "Unknown" {
 		t.Errorf("between nodes: %+v", far)
 	}
-	if met := c.Conditions("far", []verdict.Verdict{{Link: "far", Requirement: "latency", Verdict: verdict.Missed}}); met[0].Status != isFalse || met[1].Status != isTrue {
+	met := judged("far", verdict.Verdict{Link: "far", Requirement: "packet_loss_ratio", Verdict: verdict.Missed})
+	if met[0].Status != isFalse || met[1].Status != "Unknown" || met[1].Message != "required: x; because: no link like this one was measured, because its pods started or moved meanwhile; needs: another run" {
 		t.Errorf("a verdict, and none: %+v", met)
 	}
 }
 
-// TestMeasurableLinks have pods at both ends, and ends of one kind.
-func TestMeasurableLinks(t *testing.T) {
+// TestInstancesShareMeasurements: of links between the same nodes, one is measured. What was measured is shown.
+func TestInstancesShareMeasurements(t *testing.T) {
 	c := aChain()
-	link := func(name string, faces ...chain.Face) plan.Link {
-		l := plan.Link{Name: name, Transport: "planned"}
-		for _, f := range faces {
-			l.Ends = append(l.Ends, plan.End{Face: f})
-		}
+	c.Spec = json.RawMessage(`{"functions":[{"name":"hub","ports":[{"name":"w","face":"native"}]},{"name":"worker","instances":4,"ports":[{"name":"hub","face":"native"}]}],
+		"links":[{"name":"w","ends":["hub.w","worker.hub"],"requires":{"latency":"1ms"}}]}`)
+	worker := func(i, pod, node string) Link {
+		l := Link{Name: "w-" + i, Transport: "t-" + node, Ends: []End{{"hub", "w-" + i, "hub", "n1", ""}, {"worker-" + i, "hub", pod, node, ""}}}
+		l.Requirements = []Condition{{Type: "latency", Status: "Unknown"}}
 		return l
 	}
-	got := measurable(c, []plan.Link{link("near", chain.FaceNative, chain.FaceDPDK), link("far", chain.FaceNetdev, chain.FaceNetdev), link("none", chain.FaceNative, chain.FaceNative)})
-	if len(got) != 2 || got[0].Transport != "shm" || got[1].Transport != "vxlan" {
-		t.Errorf("%+v", got)
+	c.Status.Links = []Link{worker("0", "a", "n1"), worker("1", "b", "n2"), worker("2", "c", "n2"), {Name: "w-3", Idle: true}}
+	own, err := manifest.Parse("f1", c.Spec)
+	if err != nil {
+		t.Fatal(err)
 	}
-	c.Status.Links[0].Ends[1].Pod = ""
-	if got := measurable(c, []plan.Link{link("near", chain.FaceNative, chain.FaceNative), link("far", chain.FaceNetdev, chain.FaceNative)}); len(got) != 0 {
-		t.Errorf("a link without a pod, or of two kinds: %+v", got)
+	if got := placesOf(c, manifest.Declared(own)[1]); !slices.Equal(got, []place{{"worker-0", "n1"}, {"worker-1", "n2"}}) {
+		t.Errorf("pods of the copy: %+v", got)
+	}
+	// The operator gives the copy's pods its instances in an order of its own.
+	of := func(link string, word verdict.Word) verdict.Verdict {
+		return verdict.Verdict{Link: link, Requirement: "latency", Verdict: word}
+	}
+	copied := c.as(worker("0", "copy-1", "n2"), worker("1", "copy-0", "n1"), Link{Name: "w-2", Idle: true})
+	links, err := c.Measured(copied, []verdict.Verdict{of("w-0", verdict.Missed), of("w-1", verdict.Met)})
+	if err != nil || len(links) != 4 || !links[3].Idle {
+		t.Fatalf("%v: %+v", err, links)
+	}
+	for i, want := range []struct{ name, status, pod string }{{"w-0", isTrue, "copy-0"}, {"w-1", isFalse, "copy-1"}, {"w-2", isFalse, "copy-1"}} {
+		if l := links[i]; l.Name != want.name || len(l.Requirements) != 1 || l.Requirements[0].Status != want.status || l.Ends[1].Pod != want.pod {
+			t.Errorf("%+v, want %+v", l, want)
+		}
 	}
 }
 
-// TestNoCopyOfMemif: a copy would measure another transport, and say nothing of it.
-func TestNoCopyOfMemif(t *testing.T) {
+// TestMeasuredLinks have pods at both ends, of whatever kind, and the transport that they have now.
+func TestMeasuredLinks(t *testing.T) {
 	c := aChain()
-	c.Metadata.Name, c.Status.Links[0].Transport = "f1", "memif"
-	if _, err := new(Kubectl).StandIn(context.Background(), c, "draygen", time.Hour); err == nil || !strings.Contains(err.Error(), "link near of chain") {
-		t.Error(err)
+	links := []plan.Link{{Name: "near", Transport: "planned"}, {Name: "far", Transport: "planned"}, {Name: "none"}}
+	if got := running(c, links); len(got) != 2 || got[0].Transport != "shm" || got[1].Transport != "vxlan" {
+		t.Errorf("%+v", got)
+	}
+	c.Status.Links[0].Ends[1].Pod = ""
+	if got := running(c, links); len(got) != 1 || got[0].Name != "far" {
+		t.Errorf("a link without a pod: %+v", got)
 	}
 }
 
@@ -89,14 +124,15 @@ func TestNamesOfCopies(t *testing.T) {
 	}
 }
 
-// TestACopyHasNativePorts in place of dpdk ones, and everything else of the chain.
+// TestACopyHasNativePorts in place of dpdk ones, but for those of memif, and everything else of the chain.
 func TestACopyHasNativePorts(t *testing.T) {
-	spec, err := nativePorts(json.RawMessage(`{"functions":[{"name":"a","ports":[{"name":"p","face":"dpdk","mtu":1600},{"name":"q","face":"netdev"}]}],"links":[{"requires":{"latency":"1ms"}}]}`))
+	const rest = `,{"face":"netdev","name":"q"}]}],"links":[{"ends":["a.m","b.m"],"requires":{"latency":"1ms"},"transport":"memif"},{"ends":["a.p","b.p"],"transport":"shm"}]}`
+	spec, err := nativePorts(json.RawMessage(`{"functions":[{"name":"a","ports":[{"face":"dpdk","name":"m"},{"face":"dpdk","mtu":1600,"name":"p"}` + rest))
 	if err != nil {
 		t.Fatal(err)
 	}
 	text, err := json.Marshal(spec)
-	if want := `{"functions":[{"name":"a","ports":[{"face":"native","mtu":1600,"name":"p"},{"face":"netdev","name":"q"}]}],"links":[{"requires":{"latency":"1ms"}}]}`; err != nil || string(text) != want {
+	if want := `{"functions":[{"name":"a","ports":[{"face":"dpdk","name":"m"},{"face":"native","mtu":1600,"name":"p"}` + rest; err != nil || string(text) != want {
 		t.Errorf("%v: %s", err, text)
 	}
 }
@@ -104,7 +140,7 @@ func TestACopyHasNativePorts(t *testing.T) {
 // TestACopyIsBounded: its pods end by themselves, and all of it goes with the chain.
 func TestACopyIsBounded(t *testing.T) {
 	s := StandIn{Namespace: "ran", Chain: "f1-dray-verify", Of: "f1", uid: "u1", Life: 90 * time.Minute}
-	text, err := json.Marshal(s.pod("du", "n2", "example.org/draygen:1"))
+	text, err := json.Marshal(s.pod("f1-dray-verify-du", "du", "n2", "example.org/draygen:1"))
 	if err != nil {
 		t.Fatal(err)
 	}

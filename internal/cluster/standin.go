@@ -20,12 +20,12 @@ import (
 // of its own, made like those of the chain.
 type StandIn struct {
 	Namespace string
-	Chain     string            // the copy's name
-	Of        string            // the chain's
-	Pods      map[string]string // the pod of each function that has one in the chain
-	Objects   []Object          // to be applied
-	Life      time.Duration     // after which its pods end by themselves
-	uid       string            // of the chain
+	Chain     string        // the copy's name
+	Of        string        // the chain's
+	Pods      []string      // of its functions
+	Objects   []Object      // to be applied
+	Life      time.Duration // after which its pods end by themselves
+	uid       string        // of the chain
 }
 
 const (
@@ -38,20 +38,16 @@ const (
 	// draygenImage is the name of the image, and draygenPath its program.
 	draygenImage, draygenPath = "draygen", "/draygen"
 	draygenContainer          = "draygen"
+	// scratchDir is the only directory to which a program can write.
+	scratchDir = "/dev/shm"
 )
 
-// StandIn describes a copy of a chain whose pods run. Only the first pod of a function with several
-// is copied. image is draygen's; "": the one that was installed with dray-node. life is how long the copy
+// StandIn describes a copy of a chain whose pods run. Of the pods of a function with instances, it has one for each
+// node that has some. image is draygen's; "": the one that was installed with dray-node. life is how long the copy
 // may be needed.
 func (k *Kubectl) StandIn(ctx context.Context, c *Chain, image string, life time.Duration) (*StandIn, error) {
 	s := &StandIn{
-		Namespace: c.Metadata.Namespace, Chain: standInName(c.Metadata.Name), Of: c.Metadata.Name, Pods: map[string]string{},
-		Life: life, uid: c.Metadata.UID,
-	}
-	for _, l := range c.Status.Links {
-		if l.Transport == memif.Name { // its ends are devices of DPDK, which draygen's image does not have
-			return nil, &Error{Text: fmt.Sprintf("link %s of chain %s is %s, which no copy has", l.Name, c.Name(), l.Transport), Fix: "transport: shm"}
-		}
+		Namespace: c.Metadata.Namespace, Chain: standInName(c.Metadata.Name), Of: c.Metadata.Name, Life: life, uid: c.Metadata.UID,
 	}
 	own, err := manifest.Parse(c.Metadata.Name, c.Spec)
 	if err != nil {
@@ -68,10 +64,12 @@ func (k *Kubectl) StandIn(ctx context.Context, c *Chain, image string, life time
 	}
 	err = s.add(map[string]any{"apiVersion": manifest.APIVersion, "kind": chain.Kind, "metadata": s.metadata(s.Chain), "spec": spec})
 	for _, instances := range manifest.Declared(own) {
-		function := instances[0].Declared()
-		if node := nodeOf(c, instances); node != "" && err == nil {
-			s.Pods[instances[0].Name] = s.Chain + "-" + function
-			err = s.add(s.pod(function, node, image))
+		for _, p := range placesOf(c, instances) {
+			name := s.Chain + "-" + p.instance
+			s.Pods = append(s.Pods, name)
+			if err == nil {
+				err = s.add(s.pod(name, instances[0].Declared(), p.node, image))
+			}
 		}
 	}
 	return s, err
@@ -113,20 +111,36 @@ func standInName(of string) string {
 	return fmt.Sprintf("%s-%08x%s", strings.TrimRight(of[:longest-len(standInSuffix)-9], "-"), sum.Sum32(), standInSuffix)
 }
 
-// nativePorts is the spec of a chain whose dpdk ports are native: they share memory in the same way.
+// nativePorts is the spec of a chain whose dpdk ports are native: they share memory in the same way. The ports of
+// memif are devices of DPDK itself, so they stay.
 func nativePorts(text json.RawMessage) (map[string]any, error) {
 	var spec map[string]any
 	if err := json.Unmarshal(text, &spec); err != nil {
 		return nil, fmt.Errorf("the chain's spec: %w", err)
 	}
+	devices := devicesOf(spec)
 	for _, f := range list(spec["functions"]) {
 		for _, p := range list(f["ports"]) {
-			if p["face"] == string(chain.FaceDPDK) {
+			if p["face"] == string(chain.FaceDPDK) && !devices[fmt.Sprintf("%v.%v", f["name"], p["name"])] {
 				p["face"] = string(chain.FaceNative)
 			}
 		}
 	}
 	return spec, nil
+}
+
+// devicesOf are the ports of a spec's links of memif. Only a link that names this transport has it.
+func devicesOf(spec map[string]any) map[string]bool {
+	devices := map[string]bool{}
+	for _, l := range list(spec["links"]) {
+		ends, _ := l["ends"].([]any)
+		for _, e := range ends {
+			if name, ok := e.(string); ok && l["transport"] == memif.Name {
+				devices[name] = true
+			}
+		}
+	}
+	return devices
 }
 
 // list is the objects in a JSON array.
@@ -140,18 +154,22 @@ func list(v any) (all []map[string]any) {
 	return all
 }
 
-// nodeOf is the node of the first instance of a function that has a pod.
-func nodeOf(c *Chain, instances []*chain.Function) string {
+// place is where an instance of a function has its pod.
+type place struct{ instance, node string }
+
+// placesOf are the nodes with pods of a function, each with the first instance there.
+func placesOf(c *Chain, instances []*chain.Function) (all []place) {
 	for _, f := range instances {
 		for _, l := range c.Status.Links {
 			for _, e := range l.Ends {
-				if e.Function == f.Name && e.Node != "" {
-					return e.Node
+				known := slices.ContainsFunc(all, func(p place) bool { return p.node == e.Node })
+				if e.Function == f.Name && e.Node != "" && !known {
+					all = append(all, place{f.Name, e.Node})
 				}
 			}
 		}
 	}
-	return ""
+	return all
 }
 
 // metadata is of an object that goes with the chain, should nobody delete it.
@@ -176,11 +194,11 @@ func (s *StandIn) add(object map[string]any) error {
 	return err
 }
 
-// pod is the pod in place of a function. Its program waits: a measurement starts others in its container.
-func (s *StandIn) pod(function, node, image string) map[string]any {
+// pod is a pod in place of one of a function. Its program waits: a measurement starts others in its container.
+func (s *StandIn) pod(name, function, node, image string) map[string]any {
 	seconds := int(s.Life.Seconds())
 	return map[string]any{
-		"apiVersion": "v1", "kind": "Pod", "metadata": s.metadata(s.Chain + "-" + function),
+		"apiVersion": "v1", "kind": "Pod", "metadata": s.metadata(name),
 		"spec": map[string]any{
 			"activeDeadlineSeconds": seconds, "terminationGracePeriodSeconds": 0, "restartPolicy": "Never",
 			"automountServiceAccountToken": false, "enableServiceLinks": false,
@@ -196,6 +214,7 @@ func (s *StandIn) pod(function, node, image string) map[string]any {
 			"containers": []any{map[string]any{
 				"name": draygenContainer, "image": image,
 				"command":         []any{draygenPath, "sink", "--port", "udp:127.0.0.1:5010", "--duration", fmt.Sprintf("%ds", seconds)},
+				"env":             []any{map[string]any{"name": "TMPDIR", "value": scratchDir}},
 				"securityContext": map[string]any{"allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true, "capabilities": map[string]any{"drop": []any{"ALL"}}},
 				"resources": map[string]any{
 					"claims": []any{map[string]any{"name": "ports"}}, "requests": map[string]any{"cpu": "100m", "memory": "64Mi"}, "limits": map[string]any{"memory": "256Mi"},
@@ -294,20 +313,7 @@ func (p *standInPod) ending() string {
 	return p.Status.Message
 }
 
-// DraygenVersion is the version of draygen in a pod of a copy.
-func (k *Kubectl) DraygenVersion(ctx context.Context, s *StandIn, pod string) (string, error) {
-	text, err := answer(ctx, k.command(ctx, s.exec(pod, draygenPath, "--version")...))
-	if err != nil {
-		return "", fmt.Errorf("draygen in pod %s: %w", pod, err)
-	}
-	words := strings.Fields(string(text))
-	if len(words) < 2 || words[0] != draygenImage {
-		return "", fmt.Errorf("the image of pod %s has no draygen at %s", pod, draygenPath)
-	}
-	return words[1], nil
-}
-
-// exec are kubectl's arguments to run a program in a pod of a copy.
+// exec are kubectl's arguments to run a program in a pod of a copy. Its input ends with kubectl's.
 func (s *StandIn) exec(pod string, argv ...string) []string {
-	return slices.Concat([]string{"exec", "--namespace=" + s.Namespace, pod, "--container=" + draygenContainer, "--"}, argv)
+	return slices.Concat([]string{"exec", "--stdin", "--namespace=" + s.Namespace, pod, "--container=" + draygenContainer, "--"}, argv)
 }

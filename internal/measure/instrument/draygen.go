@@ -9,6 +9,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -206,11 +207,11 @@ func (g Draygen) send(ctx context.Context, t *record.Trial, from, to Endpoint, o
 
 // genPrograms is one sender and one sink, and the sink's version.
 func genPrograms(ctx context.Context, from, to Endpoint, o offer, d time.Duration) (clientServer, string, error) {
-	sender, _, err := genProgram(ctx, from)
+	sender, _, err := genTool(from).findAt(ctx, from)
 	if err != nil {
 		return clientServer{}, "", err
 	}
-	sink, version, err := genProgram(ctx, to)
+	sink, version, err := genTool(to).findAt(ctx, to)
 	if err != nil {
 		return clientServer{}, "", err
 	}
@@ -219,7 +220,7 @@ func genPrograms(ctx context.Context, from, to Endpoint, o offer, d time.Duratio
 }
 
 // genCommands are the command lines of the two programs.
-func genCommands(sender, receiver string, from, to Endpoint, o offer, d time.Duration) (clientServer, error) {
+func genCommands(sender, receiver []string, from, to Endpoint, o offer, d time.Duration) (clientServer, error) {
 	s := clientServer{from: from, to: to, ready: genReady, serverEnds: true, linger: genLinger, timeout: d + slack}
 	stream := strconv.FormatUint(uint64(rand.Uint32N(math.MaxUint32-1)+1), 10)
 	sink, source, target, err := genPorts(from, to)
@@ -229,10 +230,10 @@ func genCommands(sender, receiver string, from, to Endpoint, o offer, d time.Dur
 	if from.dpdk() || to.dpdk() {
 		s.patience, s.timeout = dpdkWait(from, to)+slack, s.timeout+dpdkWait(from, to)
 	}
-	if to.secondary() && from.dpdk() && !from.secondary() {
+	if from.opensFirst(to) {
 		s.opened, target = genOpened, append(target, "--hold")
 	}
-	s.server = append(append([]string{receiver, "sink"}, sink...), "--stream", stream, "--once")
+	s.server = slices.Concat(receiver, []string{"sink"}, sink, []string{"--stream", stream, "--once"})
 	if to.Far != nil {
 		// No signal can end it, and the next trial needs the port.
 		s.linger, s.server = farLinger, append(s.server, "--duration", milliseconds(d+slack))
@@ -240,7 +241,7 @@ func genCommands(sender, receiver string, from, to Endpoint, o offer, d time.Dur
 	if to.Native && o.poll && !o.busy {
 		s.server = append(s.server, "--spin", nativePoll.String())
 	}
-	s.client = append(append([]string{sender, "send"}, source...), target...)
+	s.client = slices.Concat(sender, []string{"send"}, source, target)
 	s.client = append(append(s.client, o.around()...), "--stream", stream, "--size", o.size(), "--rate", o.rate, "--layer", "payload")
 	if o.busy {
 		s.server, s.client = append(s.server, "--busy"), append(s.client, "--busy")
@@ -256,7 +257,7 @@ func genCommands(sender, receiver string, from, to Endpoint, o offer, d time.Dur
 	} else {
 		s.client = append(s.client, "--duration", milliseconds(d))
 	}
-	return s, nil
+	return s.boundedDevices(), nil
 }
 
 // milliseconds is a duration in draygen's form.

@@ -19,7 +19,7 @@ func TestEchoSession(t *testing.T) {
 	from, to := end("a.p", "net_virtio_user0"), end("b.p", "net_virtio_user1")
 	o, err := Draygen{record.QFrames}.frames(from, to, Params{Frame: 60})
 	testenv.Must(t, err)
-	s, err := genCommands("draygen-dpdk", "draygen-dpdk", from, to, o, time.Second)
+	s, err := genCommands([]string{"draygen-dpdk"}, []string{"draygen-dpdk"}, from, to, o, time.Second)
 	testenv.Must(t, err)
 	testenv.Must(t, s.echo())
 	client, server := strings.Join(s.client, " "), strings.Join(s.server, " ")

@@ -55,7 +55,7 @@ func TestFramesSession(t *testing.T) {
 	e := Endpoint{Name: "a.p0", Native: true, Port: "p0", MTU: 1500}
 	o, err := Draygen{record.QFrames}.wanted(e, e, Params{Busy: true, Poll: true})
 	testenv.Must(t, err)
-	s, err := genCommands("draygen", "draygen", e, e, o, time.Second)
+	s, err := genCommands([]string{"draygen"}, []string{"draygen"}, e, e, o, time.Second)
 	testenv.Must(t, err)
 	client, server := strings.Join(s.client, " "), strings.Join(s.server, " ")
 	if !strings.Contains(client, "--size imix --rate max") || !strings.Contains(client, "--busy") ||
@@ -153,7 +153,7 @@ func TestEncapsulatedFrames(t *testing.T) {
 	port := Endpoint{Name: "a.p0", Native: true, Port: "p0", MTU: 1500}
 	one, err := loopPrograms("draygen", port, port, o, time.Second)
 	testenv.Must(t, err)
-	two, err := genCommands("draygen", "draygen", port, port, o, time.Second)
+	two, err := genCommands([]string{"draygen"}, []string{"draygen"}, port, port, o, time.Second)
 	testenv.Must(t, err)
 	for _, argv := range [][]string{one.client, two.client} {
 		if !strings.Contains(strings.Join(argv, " "), "--encap qinq:s=1,c=1 --flows 256 --spread from") {

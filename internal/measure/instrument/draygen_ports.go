@@ -57,16 +57,41 @@ func genPort(e Endpoint, wait time.Duration) ([]string, error) {
 			return nil, fmt.Errorf("port %s: %q cannot be passed to EAL: choose another state directory with DRAY_STATE", e.Name, arg)
 		}
 	}
-	return []string{"--port", "dpdk:" + e.Device, "--eal", strings.Join(e.EAL, " "), "--mtu", strconv.Itoa(e.MTU),
-		"--peer-timeout", strconv.FormatFloat(wait.Seconds(), 'f', -1, 64) + "s"}, nil
+	port := []string{"--port", "dpdk:" + e.Device}
+	if e.Far == nil { // elsewhere, the program that starts draygen knows EAL's arguments
+		port = append(port, "--eal", strings.Join(e.EAL, " "))
+	}
+	return append(port, "--mtu", strconv.Itoa(e.MTU), "--peer-timeout", strconv.FormatFloat(wait.Seconds(), 'f', -1, 64)+"s"), nil
 }
 
 // secondary reports whether the device's application needs another DPDK process,
 // which holds both ends' memory, to run first.
 func (e Endpoint) secondary() bool { return slices.Contains(e.EAL, "--proc-type=secondary") }
 
+// opensFirst reports whether a sender must open its port before the sink can start.
+func (e Endpoint) opensFirst(to Endpoint) bool {
+	return to.secondary() && e.dpdk() && !e.secondary() || e.Far != nil && e.Far.StartsFirst
+}
+
+// boundedDevices bounds what starts draygen at a device of another machine, since it may wait for the
+// other end for ever.
+func (s clientServer) boundedDevices() clientServer {
+	longest := s.timeout + s.limit()
+	if s.from.dpdk() {
+		s.client = s.from.bounded(longest, s.client)
+	}
+	if s.to.dpdk() {
+		s.server = s.to.bounded(longest, s.server)
+	}
+	return s
+}
+
 // genOpened reports whether a sender has opened its port.
 func genOpened(p *program) bool { return strings.Contains(string(p.out.bytes()), `"event":"open"`) }
+
+// unprivileged reports whether a program at the port, an interface, may send no frames of its
+// own. Then the kernel must know the address to which it sends.
+func (e Endpoint) unprivileged() bool { return !e.framed() && e.Far != nil }
 
 // genPorts are the sink's and the sender's ports, and the sender's address
 // options for the sink.
@@ -86,7 +111,7 @@ func genPorts(from, to Endpoint) (sink, source, target []string, err error) {
 	switch {
 	case from.framed():
 		source, err = genPort(from, dpdkWait(from, to))
-	case to.framed():
+	case to.framed() && from.Far == nil:
 		source = []string{"--port", "packet:" + from.Port}
 	default:
 		source = []string{"--port", "udp:" + netip.AddrPortFrom(from.scoped(from.IP), 0).String()}
@@ -106,6 +131,10 @@ func genAddress(from, to Endpoint) (netip.AddrPort, error) {
 			return netip.AddrPort{}, err
 		}
 		return netip.AddrPortFrom(from.scoped(to.IP), ports[0]), nil
+	case from.unprivileged() && !to.IP.IsValid():
+		return netip.AddrPort{}, fmt.Errorf("%s has no IP address to which a program at the interface %s could send: give the port one", to.Name, from.Name)
+	case from.unprivileged():
+		return netip.AddrPortFrom(from.scoped(to.IP), genDiscard), nil
 	case to.IP.IsValid() && (ipHeader(to.IP) == ipv6Header || from.dpdk()):
 		return netip.AddrPortFrom(to.IP, genDiscard), nil
 	case !from.framed():
@@ -127,7 +156,7 @@ func genTarget(from, to Endpoint, dst netip.AddrPort) []string {
 	if from.dpdk() && dst.IsValid() && from.IP.IsValid() {
 		target = append(target, "--from", from.IP.String())
 	}
-	if to.MAC != "" && (from.dpdk() || to.dpdk() && from.framed() || from.framed() != to.framed()) {
+	if to.MAC != "" && !from.unprivileged() && (from.dpdk() || to.dpdk() && from.framed() || from.framed() != to.framed()) {
 		target = append(target, "--to-mac", to.MAC)
 	}
 	return target

@@ -156,7 +156,7 @@ func TestASecondaryStartsSecond(t *testing.T) {
 		from, to string
 		held     bool
 	}{{"primary", "secondary", true}, {"secondary", "primary", false}, {"secondary", "secondary", false}} {
-		s, err := genCommands("g", "g", dev("a.p", c.from), dev("b.p", c.to), offer{rate: "max"}, time.Second)
+		s, err := genCommands([]string{"g"}, []string{"g"}, dev("a.p", c.from), dev("b.p", c.to), offer{rate: "max"}, time.Second)
 		if held := slices.Contains(s.client, "--hold"); err != nil || held != c.held || (s.opened != nil) != c.held {
 			t.Errorf("from %s to %s: held %v, error %v", c.from, c.to, held, err)
 		}

@@ -174,7 +174,7 @@ func TestDraygenCommand(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		s, err := genCommands(genTool(c.ends[0]).name, genTool(c.ends[1]).name, c.ends[0], c.ends[1], o, c.params.Duration)
+		s, err := genCommands([]string{genTool(c.ends[0]).name}, []string{genTool(c.ends[1]).name}, c.ends[0], c.ends[1], o, c.params.Duration)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}

@@ -4,20 +4,32 @@ package instrument
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"os/exec"
+	"strconv"
 	"time"
 )
 
-// Far is how to run draygen where a port is, if that is on another machine.
+// Far is how to measure at a port on another machine. Draygen and Iperf3 can.
 type Far struct {
 	// Machine has the port. Programs of one machine read one clock.
 	Machine string
-	Draygen string // the program's path there
-	Version string // what it reports
+	// Programs are those there, by their names on this machine.
+	Programs map[string]FarProgram
+	// StartsFirst says that a program at the link's other end can start only once one at
+	// this port has opened it.
+	StartsFirst bool
 	// Command is a process on this machine that represents a program there: it passes
-	// the program's output on, and ends with it. A signal may end only the process.
+	// the program's input and output on, and ends with it. A signal may end only the process.
 	Command func(argv []string) *exec.Cmd
+}
+
+// FarProgram is a program of another machine.
+type FarProgram struct {
+	Argv    []string // the program, or what starts it
+	Version string   // what it reports
+	Missing error    // why it cannot be used; nil: it can
 }
 
 // farLinger is how long the output of a far program may be on its way.
@@ -31,14 +43,28 @@ func (e Endpoint) machineOf() string {
 	return e.Far.Machine
 }
 
-// genProgram is the port's generator, and its version.
-func genProgram(ctx context.Context, e Endpoint) (path, version string, err error) {
-	if e.Far != nil {
-		return e.Far.Draygen, e.Far.Version, nil
+// findAt is the program at an endpoint, and its version.
+func (t tool) findAt(ctx context.Context, e Endpoint) (argv []string, version string, err error) {
+	if e.Far == nil {
+		path, version, err := t.find(ctx)
+		return []string{path}, version, err
 	}
-	return genTool(e).find(ctx)
+	p, known := e.Far.Programs[t.name]
+	if !known {
+		return nil, "", fmt.Errorf("the program %s does not exist on %s", t.name, e.Far.Machine)
+	}
+	return p.Argv, p.Version, p.Missing
 }
 
-// farPort is a UDP port of a far machine. It is not asked whether that port is free: where
+// farPort is a UDP or TCP port of a far machine. It is not asked whether that port is free: where
 // draygen takes the place of a function, nothing else has one.
 func farPort() uint16 { return uint16(firstPort + rand.IntN(lastPort-firstPort)) }
+
+// bounded is a command that ends by itself after d, by coreutils' timeout: if its connection
+// breaks, no signal reaches a program of another machine.
+func (e Endpoint) bounded(d time.Duration, argv []string) []string {
+	if e.Far == nil {
+		return argv
+	}
+	return append([]string{"timeout", "--signal=KILL", strconv.Itoa(wholeSeconds(d))}, argv...)
+}

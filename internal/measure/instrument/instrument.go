@@ -26,7 +26,7 @@ type Endpoint struct {
 	// Guest is the directory of the port's virtual machine (package guest): programs
 	// then run there. Empty: the port is in Place.
 	Guest string
-	// Far is set if the port is on another machine. Only draygen can then measure.
+	// Far is set if the port is on another machine.
 	Far *Far
 	// Native means a libdray port instead of an interface; Ports is then the host
 	// directory that holds its socket.
@@ -34,7 +34,7 @@ type Endpoint struct {
 	Ports  string
 	// EAL is set if the port is a DPDK application's device. With these arguments a
 	// host program finds that device, and no other of the function, under the name
-	// Device ("net_memif0").
+	// Device ("net_memif0"). A program of another machine is started with them there.
 	EAL    []string
 	Device string
 	// RuntimeDir is EAL's directory for such a program.

@@ -6,7 +6,9 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/spec/inventory"
@@ -24,23 +26,9 @@ func (Iperf3) Probe(ctx context.Context) inventory.Item { return iperf3.probe(ct
 // Run measures the goodput of one TCP stream, read at the receiver.
 func (Iperf3) Run(ctx context.Context, from, to Endpoint, p Params) (record.Trial, error) {
 	t := begin(record.QThroughput, from, to)
-	path, version, err := iperf3.find(ctx)
+	s, version, err := iperf3Programs(ctx, from, to, p)
 	if err != nil {
 		return t, err
-	}
-	ports, err := freePorts(to, 1)
-	if err != nil {
-		return t, err
-	}
-	port := strconv.Itoa(int(ports[0]))
-	s := clientServer{
-		from: from, to: to,
-		server: []string{path, "-s", "-1", "-B", to.scoped(to.IP).String(), "-p", port},
-		client: []string{path, "-c", from.scoped(to.IP).String(), "-B", from.scoped(from.IP).String(), "-p", port, "-J",
-			"-t", strconv.Itoa(wholeSeconds(p.Duration)), "-i", "0.5", "--connect-timeout", "3000"},
-		listen:     socket{"tcp", ports[0]},
-		serverEnds: true,
-		timeout:    p.Duration + slack,
 	}
 	t.Instrument = describe(iperf3, version, s)
 	o, err := s.run(ctx)
@@ -58,4 +46,38 @@ func (Iperf3) Run(ctx context.Context, from, to Endpoint, p Params) (record.Tria
 	t.Duration = result.Duration
 	t.Throughput = &result.Throughput
 	return t, nil
+}
+
+// iperf3Programs are a client at one end and a server at the other, and its version.
+func iperf3Programs(ctx context.Context, from, to Endpoint, p Params) (clientServer, string, error) {
+	client, _, err := iperf3.findAt(ctx, from)
+	if err != nil {
+		return clientServer{}, "", err
+	}
+	server, version, err := iperf3.findAt(ctx, to)
+	if err != nil {
+		return clientServer{}, "", err
+	}
+	s := clientServer{from: from, to: to, serverEnds: true, timeout: p.Duration + slack}
+	number := farPort()
+	if to.Far == nil {
+		ports, err := freePorts(to, 1)
+		if err != nil {
+			return s, "", err
+		}
+		number = ports[0]
+		s.listen = socket{"tcp", number}
+	} else {
+		s.ready, s.linger = iperf3Listens, farLinger
+	}
+	port := strconv.Itoa(int(number))
+	s.server = to.bounded(s.timeout+listenTimeout, slices.Concat(server, []string{"-s", "-1", "-B", to.scoped(to.IP).String(), "-p", port, "--forceflush"}))
+	s.client = from.bounded(s.timeout, slices.Concat(client, []string{"-c", from.scoped(to.IP).String(), "-B", from.scoped(from.IP).String(), "-p", port, "-J",
+		"-t", strconv.Itoa(wholeSeconds(p.Duration)), "-i", "0.5", "--connect-timeout", "3000"}))
+	return s, version, nil
+}
+
+// iperf3Listens reports whether a server says so.
+func iperf3Listens(p *program) bool {
+	return strings.Contains(string(p.out.bytes()), "Server listening")
 }

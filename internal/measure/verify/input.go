@@ -25,7 +25,7 @@ type Input struct {
 	// name. It must be set if a port has that face.
 	Device func(plan.End) (eal []string, name string, err error)
 	// Far is where the ports are, if not on this machine; nil: in Sandboxes. Then only
-	// draygen measures, and how busy this machine is does not matter.
+	// draygen and iperf3 measure, and how busy this machine is does not matter.
 	Far     func(plan.End) (instrument.Endpoint, error)
 	Options Options
 	Run     string // id of the run, for the records
@@ -76,7 +76,7 @@ type Options struct {
 	// EveryTraffic measures bitrates with each kind of traffic that the ports accept,
 	// instead of only the link's.
 	EveryTraffic bool
-	// Far means ports on other machines, see Input.Far. A bitrate of TCP then stays undecided.
+	// Far means ports on other machines, see Input.Far.
 	Far bool
 }
 

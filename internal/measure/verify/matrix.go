@@ -167,10 +167,6 @@ func apart(p *plan.Plan, from, to plan.End) bool {
 func throughputs(l plan.Link, o Options) []measurement {
 	udp, tcp := datagrams(l, o), tcpStream(l, o)
 	switch {
-	case o.Far && l.Traffic == chain.TrafficTCP:
-		return []measurement{crossCheck(udp)}
-	case o.Far && needsThroughput(l.Requires):
-		return []measurement{udp}
 	case o.EveryTraffic && !native(l):
 		return []measurement{udp, tcp}
 	case l.Traffic == chain.TrafficTCP && needsThroughput(l.Requires):

@@ -122,8 +122,18 @@ func (p apart) add(a *Across, link, without string) {
 
 // ownDevices reports whether the applications have devices of the link's transport. They cannot
 // become others while the applications run.
-func ownDevices(l *plan.Link) bool {
-	return l != nil && slices.ContainsFunc(l.Ends, func(e plan.End) bool { return e.Face == chain.FaceDPDK && !e.Brokered() })
+func ownDevices(l *plan.Link) bool { return l != nil && slices.ContainsFunc(l.Ends, OwnDevice) }
+
+// OwnDevice reports whether an end is a device of the link's transport, which DPDK's own driver opens.
+func OwnDevice(e plan.End) bool { return e.Face == chain.FaceDPDK && !e.Brokered() }
+
+// Listener is the index of the end of a memif link that listens: the one whose function's name comes
+// first. Since every connecting end waits for its other end, no functions wait for each other.
+func Listener(l *plan.Link) int {
+	if l.Ends[0].Function < l.Ends[1].Function {
+		return 0
+	}
+	return 1
 }
 
 // violationsOf are the violations of a subject that a policy does not accept, as text.

@@ -121,7 +121,7 @@ func (l *links) wanted(all []claims.Claim) (map[string]*wish, faults) {
 			name := linkOf(c, p)
 			w := wishes[name]
 			if w == nil {
-				w = &wish{spec: specOf(name, &p.Link), meets: meets(&p.Link), listener: listener(&p.Link)}
+				w = &wish{spec: specOf(name, &p.Link), meets: meets(&p.Link), listener: fleet.Listener(&p.Link)}
 				first[name], wishes[name] = p, w
 				if w.switched, w.unknown = l.switchedOf(name, c, p); w.switched == nil {
 					w.half, w.unknown = l.halfOf(name, c, p)

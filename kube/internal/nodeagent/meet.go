@@ -14,6 +14,7 @@ import (
 	"github.com/drayage/dray/internal/link/memif"
 	"github.com/drayage/dray/internal/link/native"
 	"github.com/drayage/dray/internal/plan"
+	"github.com/drayage/dray/internal/plan/fleet"
 	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/dpdk"
 	"github.com/drayage/dray/kube/internal/claims"
@@ -27,15 +28,6 @@ import (
 
 // meets reports whether the pods of a link share memory by a socket of one of them.
 func meets(l *plan.Link) bool { return l.Transport == memif.Name }
-
-// listener is the index of the end that listens: the one whose function's name comes first.
-// Since every connecting end waits for its other end, no functions wait for each other.
-func listener(l *plan.Link) int {
-	if l.Ends[0].Function < l.Ends[1].Function {
-		return 0
-	}
-	return 1
-}
 
 // checkMeeting refuses a link whose ends cannot meet.
 func checkMeeting(l *plan.Link) error {
@@ -58,7 +50,7 @@ func deviceOf(p *claims.Port) dpdk.Vdev {
 	case !meets(&p.Link):
 		return native.Device(p.Function, p.Port)
 	}
-	v := memif.Device(p.Function, p.Port, p.Link.Ends[p.End()].MAC.HardwareAddr(), p.End() == listener(&p.Link))
+	v := memif.Device(p.Function, p.Port, p.Link.Ends[p.End()].MAC.HardwareAddr(), p.End() == fleet.Listener(&p.Link))
 	v.Dir = v.Inside()
 	return v
 }

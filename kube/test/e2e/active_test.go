@@ -101,22 +101,41 @@ func (c *cluster) nothingNew() func() error {
 	}
 }
 
-// decided are the verdicts in a document, by link and requirement.
-func decided(t *testing.T, document string) map[string]string {
+// shownLink is a link in a document.
+type shownLink struct {
+	Name, Transport string
+	Idle            bool
+	Ends            []struct{ Pod, Node string }
+	Requirements    []struct{ Requirement, Verdict string }
+}
+
+// linksIn are the links of the only chain in a document.
+func linksIn(t *testing.T, document string) []shownLink {
 	t.Helper()
-	var d struct {
-		Chains []struct {
-			Links []struct {
-				Name         string
-				Requirements []struct{ Requirement, Verdict string }
-			}
-		}
-	}
+	var d struct{ Chains []struct{ Links []shownLink } }
 	if err := json.Unmarshal([]byte(document), &d); err != nil || len(d.Chains) != 1 {
 		t.Fatalf("%v: %s", err, document)
 	}
+	return d.Chains[0].Links
+}
+
+// linkIn is a link in a document.
+func linkIn(t *testing.T, document, name string) shownLink {
+	t.Helper()
+	for _, l := range linksIn(t, document) {
+		if l.Name == name {
+			return l
+		}
+	}
+	t.Fatalf("no link %s: %s", name, document)
+	return shownLink{}
+}
+
+// decided are the verdicts in a document, by link and requirement.
+func decided(t *testing.T, document string) map[string]string {
+	t.Helper()
 	all := map[string]string{}
-	for _, l := range d.Chains[0].Links {
+	for _, l := range linksIn(t, document) {
 		for _, q := range l.Requirements {
 			all[l.Name+" "+q.Requirement] = q.Verdict
 		}
