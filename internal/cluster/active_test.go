@@ -124,16 +124,26 @@ func TestNamesOfCopies(t *testing.T) {
 	}
 }
 
-// TestACopyHasNativePorts in place of dpdk ones, but for those of memif, and everything else of the chain.
+// TestACopyHasNativePorts in place of dpdk ones, but for those of DPDK's own devices, and everything else of the chain.
 func TestACopyHasNativePorts(t *testing.T) {
-	const rest = `,{"face":"netdev","name":"q"}]}],"links":[{"ends":["a.m","b.m"],"requires":{"latency":"1ms"},"transport":"memif"},{"ends":["a.p","b.p"],"transport":"shm"}]}`
-	spec, err := nativePorts(json.RawMessage(`{"functions":[{"name":"a","ports":[{"face":"dpdk","name":"m"},{"face":"dpdk","mtu":1600,"name":"p"}` + rest))
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := json.Marshal(spec)
-	if want := `{"functions":[{"name":"a","ports":[{"face":"dpdk","name":"m"},{"face":"native","mtu":1600,"name":"p"}` + rest; err != nil || string(text) != want {
-		t.Errorf("%v: %s", err, text)
+	const text = `{"functions":[{"instances":2,"name":"a","ports":[{"face":"dpdk","name":"m"},{"face":"dpdk","mtu":1600,"name":"p"}]},` +
+		`{"name":"b","ports":[{"face":"dpdk","name":"m"},{"face":"netdev","name":"q"}]}],"links":[{"ends":["a.m","b.m"],"isolation":"no-peer-memory","name":"n3"},{"ends":["a.p","c.p"],"name":"n6"}]}`
+	for transport, own := range map[string]bool{"ovs-dpdk": true, "ovs-dpdk-vxlan": true, "memif": true, "shm": false, "vxlan": false} {
+		for _, name := range []string{"n3", "n3-0"} {
+			c := &Chain{Spec: json.RawMessage(text)}
+			c.Status.Links = []Link{{Name: name, Transport: transport}, {Name: "n6", Transport: "shm"}}
+			spec, err := nativePorts(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := strings.Replace(text, `"dpdk","mtu"`, `"native","mtu"`, 1)
+			if !own {
+				want = strings.ReplaceAll(text, `"dpdk"`, `"native"`)
+			}
+			if got, err := json.Marshal(spec); err != nil || string(got) != want {
+				t.Errorf("%s, %s: %v: %s", transport, name, err, got)
+			}
+		}
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/drayage/dray/internal/link/memif"
+	"github.com/drayage/dray/internal/plan/fleet"
 	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/manifest"
 )
@@ -58,7 +58,7 @@ func (k *Kubectl) StandIn(ctx context.Context, c *Chain, image string, life time
 			return nil, err
 		}
 	}
-	spec, err := nativePorts(c.Spec)
+	spec, err := nativePorts(c)
 	if err != nil {
 		return nil, err
 	}
@@ -111,14 +111,20 @@ func standInName(of string) string {
 	return fmt.Sprintf("%s-%08x%s", strings.TrimRight(of[:longest-len(standInSuffix)-9], "-"), sum.Sum32(), standInSuffix)
 }
 
-// nativePorts is the spec of a chain whose dpdk ports are native: they share memory in the same way. The ports of
-// memif are devices of DPDK itself, so they stay.
-func nativePorts(text json.RawMessage) (map[string]any, error) {
+// nativePorts is the spec of a chain whose dpdk ports are native: they share memory in the same way. Those
+// that are devices of DPDK itself stay.
+func nativePorts(c *Chain) (map[string]any, error) {
 	var spec map[string]any
-	if err := json.Unmarshal(text, &spec); err != nil {
+	if err := json.Unmarshal(c.Spec, &spec); err != nil {
 		return nil, fmt.Errorf("the chain's spec: %w", err)
 	}
-	devices := devicesOf(spec)
+	devices := map[any]bool{} // "function.port"
+	for _, l := range list(spec["links"]) {
+		ends, _ := l["ends"].([]any)
+		for _, e := range ends {
+			devices[e] = c.hasOwnDevices(fmt.Sprint(l["name"]))
+		}
+	}
 	for _, f := range list(spec["functions"]) {
 		for _, p := range list(f["ports"]) {
 			if p["face"] == string(chain.FaceDPDK) && !devices[fmt.Sprintf("%v.%v", f["name"], p["name"])] {
@@ -129,18 +135,10 @@ func nativePorts(text json.RawMessage) (map[string]any, error) {
 	return spec, nil
 }
 
-// devicesOf are the ports of a spec's links of memif. Only a link that names this transport has it.
-func devicesOf(spec map[string]any) map[string]bool {
-	devices := map[string]bool{}
-	for _, l := range list(spec["links"]) {
-		ends, _ := l["ends"].([]any)
-		for _, e := range ends {
-			if name, ok := e.(string); ok && l["transport"] == memif.Name {
-				devices[name] = true
-			}
-		}
-	}
-	return devices
+// hasOwnDevices reports whether the ends of a link of the spec, or of its first instance, are devices of
+// DPDK itself. Instances are made in the same way.
+func (c *Chain) hasOwnDevices(link string) bool {
+	return fleet.HasOwnDevices(c.Link(link).Transport) || fleet.HasOwnDevices(c.Link(chain.Numbered(link, 0)).Transport)
 }
 
 // list is the objects in a JSON array.

@@ -39,6 +39,23 @@ func (a Across) sorted(c *plan.Plan) (all []plan.Link) {
 // applications' devices are the same, so a link changes between the two while they run.
 var switches = map[string]string{"ovs-dpdk": "ovs-dpdk-vxlan"}
 
+// HasOwnDevices reports whether the applications of links of that transport open its devices by
+// DPDK's own drivers.
+func HasOwnDevices(transport string) bool {
+	if transport == memif {
+		return true
+	}
+	for here, apart := range switches {
+		if transport == here || transport == apart {
+			return true
+		}
+	}
+	return false
+}
+
+// memif joins the applications of one node without a switch.
+const memif = "memif"
+
 // planAcross plans each link of a chain as one between nodes. here is the chain on one node.
 func planAcross(c *chain.Chain, n Node, here *plan.Plan) Across {
 	a := Across{Links: map[string]plan.Link{}, Why: map[string]string{}}
