@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Write the container images of Drayage on Kubernetes to out/images, without a daemon or a registry. The same
-# commit gives the same bytes, with the same DPDK and iperf3 on this machine. Each image holds one static program and
-# nothing else; dray-node's also holds what it gives to DPDK applications, and draygen's what else measures.
+# commit gives the same bytes, with the same DPDK, Open vSwitch and iperf3 on this machine. Each image holds one static
+# program and nothing else; dray-node's also holds what it gives to DPDK applications, draygen's what else measures, and
+# dray-switch's Debian's Open vSwitch with DPDK.
 #
 # usage: kube/images.sh
 # To use them: `ctr -n k8s.io images import`, `docker load`, or a tool such as skopeo that copies them to a registry.
@@ -43,6 +44,17 @@ if [ -f bin/librte_net_dray.so ]; then
 	install -D -t "$work/dray-node/dpdk/lib/$abi" bin/librte_net_dray.so
 else
 	echo '  without the DPDK driver, which is not built (make pmd): nodes serve no dpdk ports' >&2
+fi
+ovs=/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk
+if [ -x "$ovs" ]; then
+	for program in "$ovs" $(type -P ovsdb-server ovsdb-tool ovs-vsctl ovs-ofctl ovs-appctl); do
+		add_files "$work/dray-switch" "$program"
+		add_libraries "$work/dray-switch" "$program" mempool_ring bus_vdev
+	done
+	install -D -m 644 -t "$work/dray-switch/usr/share/openvswitch" /usr/share/openvswitch/vswitch.ovsschema
+else
+	rm "$work/bin/dray-switch"
+	echo '  without dray-switch: Open vSwitch with DPDK is not installed (apt install openvswitch-switch-dpdk)' >&2
 fi
 for program in "$work"/bin/*; do
 	image "$(basename "$program")" "$program"

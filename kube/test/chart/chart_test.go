@@ -110,7 +110,7 @@ func kustomize(t *testing.T, namespace, folder string) map[string]object {
 
 func TestLint(t *testing.T) {
 	for _, monitoring := range []string{"false", "true"} {
-		if out, err := tool("helm", "lint", "--strict", "--kube-version=1.36.3", "--set=monitoring.enabled="+monitoring, folder); err != nil {
+		if out, err := tool("helm", "lint", "--strict", "--kube-version=1.36.3", "--set=switch.enabled="+monitoring+",monitoring.enabled="+monitoring, folder); err != nil {
 			t.Errorf("%v\n%s", err, out)
 		}
 	}
@@ -126,6 +126,7 @@ func TestTheChartIsTheBase(t *testing.T) {
 		}
 		same(t, mustHelm(t, namespace, "--set=monitoring.enabled=true"), want)
 		same(t, mustHelm(t, namespace, "--set=cni.enabled=true"), kustomize(t, namespace, "cni"))
+		same(t, mustHelm(t, namespace, "--set=switch.enabled=true"), kustomize(t, namespace, "switch"))
 	}
 }
 
@@ -193,6 +194,7 @@ func TestValues(t *testing.T) {
 		{"workloads.dray-operator.replicas=2", operator, []any{"spec", "replicas"}, "2"},
 		{"workloads.dray-node.resources.driver.requests.cpu=50m", node, pod("containers", 0, "resources"), "requests:\n  cpu: 50m"},
 		{"cni.enabled=true,cni.directory=/cni", node, pod("containers", 0, "args"), "- --cni=/cni"},
+		{"switch.enabled=true,workloads.dray-switch.resources.switch.requests.cpu=1", "DaemonSet dray-system/dray-switch", pod("containers", 0, "resources"), "requests:\n  cpu: 1"},
 		{"monitoring.labels.release=p,monitoring.enabled=true", "PodMonitor dray-system/dray-node", []any{"metadata", "labels", "release"}, "p"},
 	} {
 		o := mustHelm(t, "dray-system", "--set="+c.set)[c.object]
@@ -209,7 +211,7 @@ func TestValues(t *testing.T) {
 // TestEveryImageIsSet: a container that somebody adds is pulled from the registry, too.
 func TestEveryImageIsSet(t *testing.T) {
 	seen := 0
-	for name, o := range mustHelm(t, "dray-system", "--set=image.registry=example.org,image.tag=v7") {
+	for name, o := range mustHelm(t, "dray-system", "--set=switch.enabled=true,image.registry=example.org,image.tag=v7") {
 		for _, kind := range []string{"containers", "initContainers"} {
 			containers, _ := field(o, "spec", "template", "spec", kind).([]any)
 			for _, c := range containers {
@@ -234,6 +236,8 @@ func TestValuesThatMeanNothingAreRefused(t *testing.T) {
 		"image.references.dray-nod=x":                      "there is no such image",
 		"image.pullPolicy=Sometimes":                       "must be one of",
 		"cni.directory=cni/bin":                            "'^/'",
+		"workloads.dray-switch.nodeSelector.ran=yes":       "there is no such DaemonSet or Deployment",
+		"switch.on=true":                                   "'on' not allowed",
 		"monitorings.enabled=true":                         "'monitorings' not allowed",
 	} {
 		_, err := helm("dray-system", "--set="+set)

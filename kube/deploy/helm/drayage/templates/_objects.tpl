@@ -1,7 +1,7 @@
 {{/*
 SPDX-License-Identifier: Apache-2.0
 
-The objects of the chart are those of kube/deploy/base and kube/deploy/monitoring. Only what values change is decided here.
+The objects of the chart are those of kube/deploy/base, kube/deploy/switch and kube/deploy/monitoring. Only what values change is decided here.
 */}}
 
 {{/*
