@@ -3,6 +3,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -52,7 +53,7 @@ func (k *Kubectl) Measure(ctx context.Context, s *StandIn, as *Chain, a Active) 
 	}
 	trials, err := verify.Links(ctx, verify.Input{
 		Plan: p, Options: a.Options, Run: s.Of, Progress: a.Progress, Prolong: a.Prolong,
-		Env: func() record.Environment { return environment(as, nodes) },
+		Env: func() record.Environment { return environment(p, as, nodes) },
 		Far: func(e plan.End) (instrument.Endpoint, error) { return ends[e.String()], nil },
 	})
 	if err != nil {
@@ -115,8 +116,8 @@ func cpusOf(c *Chain, function string, nodes []fleet.Node) []int {
 	return nil
 }
 
-// environment describes the first node of a chain.
-func environment(c *Chain, nodes []fleet.Node) record.Environment {
+// environment describes the first node of a chain, and its links as they are planned.
+func environment(p *plan.Plan, c *Chain, nodes []fleet.Node) record.Environment {
 	env := record.Environment{}
 	for _, n := range nodes {
 		if slices.Contains(c.Nodes(), n.Name) && n.Inventory != nil {
@@ -124,6 +125,13 @@ func environment(c *Chain, nodes []fleet.Node) record.Environment {
 			break
 		}
 	}
-	env.Dray = release.Version()
+	env.Dray, env.Qdiscs = release.Version(), map[string]string{}
+	for _, l := range p.Links {
+		for _, e := range l.Ends {
+			if q := cmp.Or(e.Shape, l.Shape); q != nil { // without it, the nodes let no pod start
+				env.Qdiscs[e.String()] = fmt.Sprintf("%s rate %s burst %s latency %s", q.Kind, q.Rate, q.Burst, q.Latency)
+			}
+		}
+	}
 	return env
 }

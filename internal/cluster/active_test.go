@@ -4,6 +4,7 @@ package cluster
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/drayage/dray/internal/plan"
 	"github.com/drayage/dray/internal/result/verdict"
+	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/manifest"
 )
 
@@ -158,5 +160,20 @@ func TestACopyIsBounded(t *testing.T) {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("the pod lacks %s: %s", want, text)
 		}
+	}
+}
+
+// TestTheEnvironmentHasThePlannedQdiscs: a ceiling is tested by a sender that its bucket holds back.
+func TestTheEnvironmentHasThePlannedQdiscs(t *testing.T) {
+	bucket := chain.Qdisc{Kind: "tbf", Rate: 30e6, Burst: 80 << 10, Latency: 20e6}
+	own := bucket
+	own.Rate = 10e6
+	p := &plan.Plan{Links: []plan.Link{
+		{Shape: &bucket, Ends: []plan.End{{Function: "a", Port: "far"}, {Function: "c", Port: "far", Shape: &own}}},
+		{Ends: []plan.End{{Function: "a", Port: "near"}}},
+	}}
+	got := environment(p, aChain(), nil).Qdiscs
+	if want := map[string]string{"a.far": "tbf rate 30Mbps burst 80Ki latency 20ms", "c.far": "tbf rate 10Mbps burst 80Ki latency 20ms"}; !maps.Equal(got, want) {
+		t.Errorf("%q", got)
 	}
 }

@@ -84,7 +84,7 @@ func checkShapes(caps inventory.Caps, s Spec) []error {
 		case q.AtSwitch() && !caps.OwnShapes:
 			return append(errs, errors.New("its switch sets no qdiscs, or it has none; drop at: switch, or use transport ovs"))
 		default:
-			errs = append(errs, hostQdisc(*q).Check(s.MTU))
+			errs = append(errs, HostQdisc(*q).Check(s.MTU))
 		}
 	}
 	return errs

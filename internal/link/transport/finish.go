@@ -60,7 +60,7 @@ func (b *Build) add(name string, do func(context.Context) error) {
 // Shape attaches the qdisc to an interface, and reports the qdisc that the
 // kernel set, for an end.
 func (b *Build) Shape(ns host.Netns, name, end string, q chain.Qdisc) error {
-	if err := ns.SetQdisc(name, hostQdisc(q)); err != nil {
+	if err := ns.SetQdisc(name, HostQdisc(q)); err != nil {
 		return err
 	}
 	return b.reportQdisc(ns, name, end)
@@ -69,7 +69,7 @@ func (b *Build) Shape(ns host.Netns, name, end string, q chain.Qdisc) error {
 // ShapedBySwitch checks that a switch has set the qdisc on its side of a port,
 // and reports the qdisc that the kernel set.
 func (b *Build) ShapedBySwitch(e End, side host.Iface, q chain.Qdisc) error {
-	if err := side.Netns.CheckShaper(side.Name, hostQdisc(q)); err != nil {
+	if err := side.Netns.CheckShaper(side.Name, HostQdisc(q)); err != nil {
 		return err
 	}
 	return b.reportQdisc(side.Netns, side.Name, e.Port()+" at the switch")
@@ -88,13 +88,14 @@ func (b *Build) reportQdisc(ns host.Netns, name, end string) error {
 // ShapeOf is the egress qdisc of a port; nil: none.
 func (s Spec) ShapeOf(e End) *chain.Qdisc { return cmp.Or(e.Shape, s.Shape) }
 
-func hostQdisc(q chain.Qdisc) host.Qdisc {
+// HostQdisc is a qdisc of a chain as the kernel gets it.
+func HostQdisc(q chain.Qdisc) host.Qdisc {
 	made := host.Qdisc{
 		Kind: q.Kind, Rate: uint64(q.Rate), Ceil: uint64(q.Ceil), Burst: uint64(q.Burst),
 		Latency: time.Duration(q.Latency), Limit: q.Limit,
 	}
 	if q.Child != nil {
-		child := hostQdisc(*q.Child)
+		child := HostQdisc(*q.Child)
 		made.Child = &child
 	}
 	return made

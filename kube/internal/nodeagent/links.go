@@ -3,6 +3,7 @@
 package nodeagent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -209,7 +210,7 @@ func (w *wish) transport(received tunnels) string {
 func (l *links) portOf(c *claims.Claim, p *claims.Port) nodenet.Port {
 	i := p.End()
 	own, other := p.Link.Ends[i], p.Link.Ends[1-i]
-	port := nodenet.Port{End: i, MAC: own.MAC, Queues: own.Queues}
+	port := nodenet.Port{End: i, MAC: own.MAC, Queues: own.Queues, Shape: cmp.Or(own.Shape, p.Link.Shape)}
 	if own.Face != chain.FaceNetdev {
 		return port
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/drayage/dray/internal/function/dockercli"
 	"github.com/drayage/dray/internal/function/external"
 	"github.com/drayage/dray/internal/function/runtime"
+	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/link/all"
 	"github.com/drayage/dray/internal/link/bridge"
 	"github.com/drayage/dray/internal/link/ovsdpdk"
@@ -59,15 +60,29 @@ func inspect(ctx context.Context, made offers) (*inventory.Inventory, error) {
 		}
 		inv.Transports = append(inv.Transports, made.of(d))
 	}
+	inv.Qdiscs = qdiscs(made.network)
 	return inv, nil
 }
 
-// of is a transport of another daemon, if it is one. No daemon sets queueing disciplines, and
-// links have two ends.
+// qdiscs are the queueing disciplines that ports can have: dray-net sets a token bucket alone.
+func qdiscs(network *nodenet.Info) []inventory.Item {
+	var all []inventory.Item
+	for _, kind := range host.QdiscKinds() {
+		item := inventory.Item{Name: kind, Status: inventory.Missing, Reason: "nodes of a cluster set no " + kind}
+		if kind == "tbf" && network != nil && network.Shapes {
+			item = inventory.Item{Name: kind, Status: inventory.OK}
+		}
+		all = append(all, item)
+	}
+	return all
+}
+
+// of is a transport of another daemon, if it is one. Its links have two ends.
 func (o offers) of(d transport.Driver) inventory.Transport {
 	t := inventory.Transport{Caps: d.Caps(), Item: inventory.Item{Name: d.Name(), Status: inventory.Missing, Reason: "nodes of a cluster do not make it yet"}}
 	switch d.Name() {
 	case vxlan.Name, bridge.Name:
+		t.Caps.Shapes = o.network != nil && o.network.Shapes
 		t.Reason, t.Fix = "dray-net does not run on this node", "install the DaemonSet dray-net"
 		if o.network != nil {
 			t.Item = inventory.Item{Name: d.Name(), Status: inventory.OK}
@@ -79,11 +94,11 @@ func (o offers) of(d transport.Driver) inventory.Transport {
 		}
 		// Its CPU and memory are those of its pod, for all links.
 		t.Caps.Faces, t.Caps.Machines = []string{string(chain.FaceDPDK)}, false
-		t.Caps.BusyCPUs, t.Caps.PacketMemory, t.Caps.Processes = 0, nil, 0
+		t.Caps.Shapes, t.Caps.BusyCPUs, t.Caps.PacketMemory, t.Caps.Processes = false, 0, nil, 0
 	default:
 		return t
 	}
-	t.Caps.Shapes, t.Caps.MaxEnds = false, 2
+	t.Caps.MaxEnds = 2
 	return t
 }
 

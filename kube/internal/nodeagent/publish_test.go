@@ -7,9 +7,11 @@ import (
 
 	resourcev1 "k8s.io/api/resource/v1"
 
+	"github.com/drayage/dray/internal/link/all"
 	"github.com/drayage/dray/internal/spec/dpdk"
 	"github.com/drayage/dray/internal/spec/inventory"
 	"github.com/drayage/dray/kube/api/v1alpha1"
+	"github.com/drayage/dray/kube/internal/nodenet"
 )
 
 // What claims can select a node by is what it has, and no more.
@@ -39,6 +41,23 @@ func TestAttributesOfANode(t *testing.T) {
 		}
 		if ports := d.Capacity[v1alpha1.CapacityPorts].Value; *d.Attributes[v1alpha1.AttributeNode].StringValue != "n1" || ports.Value() != maxPorts {
 			t.Errorf("%+v", d)
+		}
+	}
+}
+
+// A node shapes ports if its dray-net can: an older one cannot. It sets a token bucket alone.
+func TestShapesOfANode(t *testing.T) {
+	for _, network := range []*nodenet.Info{nil, {}, {Shapes: true}} {
+		can := network != nil && network.Shapes
+		for _, d := range all.All() {
+			if got := (offers{network: network}).of(d); got.Status == inventory.OK && got.Caps.Shapes != can {
+				t.Errorf("%+v: %+v", network, got)
+			}
+		}
+		for _, q := range qdiscs(network) {
+			if ok := q.Status == inventory.OK; ok != (can && q.Name == "tbf") || !ok && q.Reason == "" {
+				t.Errorf("%+v: %+v", network, q)
+			}
 		}
 	}
 }

@@ -75,6 +75,8 @@ type Port struct {
 	End    int       `json:"end"` // of the link: 0 or 1
 	MAC    chain.MAC `json:"mac"`
 	Queues int       `json:"queues,omitempty"` // 0: the kernel's default
+	// Shape is the egress qdisc of the port; nil: none.
+	Shape *chain.Qdisc `json:"shape,omitempty"`
 	// Interface is for a port that is an interface of a pod; nil: libdray opens the port.
 	Interface *Interface `json:"interface,omitempty"`
 }
@@ -109,6 +111,8 @@ func (p *Peer) end() host.TunnelEnd { return host.TunnelEnd{Addr: p.Addr, VNI: p
 type Info struct {
 	Addr netip.Addr `json:"addr"` // at which it receives tunnels
 	MTU  int        `json:"mtu"`  // of the network between nodes
+	// Shapes says that ports can have a token bucket.
+	Shapes bool `json:"shapes,omitempty"`
 }
 
 // Made is a half as it is now.

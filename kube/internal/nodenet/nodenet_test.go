@@ -185,7 +185,7 @@ func TestHalves(t *testing.T) {
 	keeper := start(t, "keeper", dir, node)
 	server := start(t, "server", dir, node)
 	before := pair(t, c)
-	if info, err := c.Info(t.Context()); err != nil || info != (Info{netip.MustParseAddr(nodeAddress), 1600}) {
+	if info, err := c.Info(t.Context()); err != nil || info != (Info{netip.MustParseAddr(nodeAddress), 1600, true}) {
 		t.Errorf("%+v, %v", info, err)
 	}
 	a, b := sockets(t, c, "ns/c/a", 1)[0], sockets(t, c, "ns/c/b", 1)[0]

@@ -9,6 +9,8 @@ import (
 	"slices"
 
 	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/link/transport"
+	"github.com/drayage/dray/internal/spec/chain"
 )
 
 // makeHub makes the bridge of a half. It floods: a link has two ends, so whatever comes
@@ -51,10 +53,21 @@ func (h *half) removePorts() error {
 func (h *half) setNative(p Port) error {
 	own := host.Iface{Netns: h.at(), Name: PortDevice(p.End), MAC: p.MAC.HardwareAddr(), MTU: h.mtu, Queues: p.Queues}
 	there, err := h.joined(p, own)
-	if err != nil || there {
+	if err == nil && !there {
+		err = h.join(p, own, func() error { return own.Netns.NoOwnIPv6(own.Name) })
+	}
+	if err != nil {
 		return err
 	}
-	return h.join(p, own, func() error { return own.Netns.NoOwnIPv6(own.Name) })
+	return shape(own.Netns, own.Name, p.Shape)
+}
+
+// shape gives an interface its egress qdisc. nil: none.
+func shape(ns host.Netns, name string, q *chain.Qdisc) error {
+	if q == nil {
+		return nil
+	}
+	return ns.SetTokenBucket(name, transport.HostQdisc(*q))
 }
 
 // plug gives a pod the interface of a port. It is complete once its other end is at the
@@ -67,14 +80,16 @@ func (s *server) plug(h *half, p Port) error {
 	defer pod.Close()
 	own := host.Iface{Netns: host.OfFile(pod), Name: p.Interface.Name, MAC: p.MAC.HardwareAddr(), MTU: h.mtu, Queues: p.Queues}
 	there, err := h.joined(p, own)
-	if err != nil || there {
+	if err != nil {
 		return err
 	}
-	if err := h.join(p, own, func() error { return configure(own, p.Interface) }); err != nil {
-		return fmt.Errorf("interface %s of a pod: %w", own.Name, err)
+	if !there {
+		if err := h.join(p, own, func() error { return configure(own, p.Interface) }); err != nil {
+			return fmt.Errorf("interface %s of a pod: %w", own.Name, err)
+		}
+		s.o.Log.Info("interface made", "interface", own.Name, "netns", p.Interface.Netns)
 	}
-	s.o.Log.Info("interface made", "interface", own.Name, "netns", p.Interface.Netns)
-	return nil
+	return shape(own.Netns, own.Name, p.Shape)
 }
 
 // joined reports whether a port is whole: its interface is where it should be, its other

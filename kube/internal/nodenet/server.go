@@ -136,7 +136,11 @@ func (s *server) info() (*Info, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Info{Addr: s.o.Addr, MTU: d.MTU}, nil
+	err = host.ProbeTokenBucket()
+	if err != nil && !errors.Is(err, host.ErrUnsupported) {
+		return nil, err
+	}
+	return &Info{Addr: s.o.Addr, MTU: d.MTU, Shapes: err == nil}, nil
 }
 
 func (s *server) list() []Made {

@@ -13,7 +13,9 @@ import (
 The chain of this test. Each link has ends of another kind:
 
 	pod a (n1) ── tcp ────── pod c (n2)      interfaces, judged by TCP
-	           ── mixed ──── pod b (n1)      an interface and a port of libdray
+	           ── shaped ─── pod c           interfaces with a token bucket
+	           ── narrow ─── pod b (n1)      ports of libdray with a token bucket
+	           ── mixed ──── pod b           an interface and a port of libdray
 	           ── device ─── pod b           devices of DPDK's net_memif
 */
 const chainOfKinds = `
@@ -23,11 +25,18 @@ metadata: {name: f1}
 spec:
   functions:
   - name: a
-    ports: [{name: tcp, face: netdev, mtu: 1400}, {name: mixed, face: netdev, mtu: 1500}, {name: device, face: dpdk, mtu: 1500}]
-  - {name: b, ports: [{name: mixed, face: native, mtu: 1500}, {name: device, face: dpdk, mtu: 1500}]}
-  - {name: c, ports: [{name: tcp, face: netdev, mtu: 1400}]}
+    ports:
+    - {name: tcp, face: netdev, mtu: 1400}
+    - {name: shaped, face: netdev, mtu: 1400}
+    - {name: narrow, face: native, mtu: 1500}
+    - {name: mixed, face: netdev, mtu: 1500}
+    - {name: device, face: dpdk, mtu: 1500}
+  - {name: b, ports: [{name: narrow, face: native, mtu: 1500}, {name: mixed, face: native, mtu: 1500}, {name: device, face: dpdk, mtu: 1500}]}
+  - {name: c, ports: [{name: tcp, face: netdev, mtu: 1400}, {name: shaped, face: netdev, mtu: 1400}]}
   links:
   - {name: tcp, ends: [a.tcp, c.tcp], traffic: tcp, requires: {min_bitrate: 20Mbps}}
+  - {name: shaped, ends: [a.shaped, c.shaped], requires: {min_bitrate: 10Mbps, max_bitrate: 30Mbps}}
+  - {name: narrow, ends: [a.narrow, b.narrow], requires: {min_bitrate: 10Mbps, max_bitrate: 30Mbps}}
   - {name: mixed, ends: [a.mixed, b.mixed], requires: {min_bitrate: 20Mbps, mtu: 1500, latency: 100ms, percentile: 75, packet_loss_ratio: 0.1}}
   - {name: device, ends: [a.device, b.device], transport: memif, isolation: slice, requires: {min_bitrate: 20Mbps, latency: 100ms, percentile: 75}}
 `
@@ -48,7 +57,8 @@ func TestActiveVerificationOfEveryKind(t *testing.T) {
 	nothingNew := c.nothingNew()
 	dray := c.plugin()
 	want := map[string]string{
-		"tcp min_bitrate":   "met",
+		"tcp min_bitrate":    "met",
+		"shaped min_bitrate": "met", "shaped max_bitrate": "met", "narrow min_bitrate": "met", "narrow max_bitrate": "met",
 		"mixed min_bitrate": "met", "mixed mtu": "met", "mixed latency": "met", "mixed packet_loss_ratio": "met",
 		"device min_bitrate": "met", "device latency": "met",
 	}
