@@ -67,7 +67,9 @@ func (p *pod) start() {
 func (p *pod) show(path string) (unshow func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- meet.Show(ctx, p.door, path, func(ctx context.Context) error { return appears(ctx, path) }) }()
+	go func() {
+		ended <- meet.Show(ctx, p.door, path, func(ctx context.Context) error { return appears(ctx, path) })
+	}()
 	return func() {
 		cancel()
 		testenv.Must(p.t, <-ended)

@@ -77,8 +77,12 @@ func (w *worker) round(ctx context.Context, wanted []entry) map[string]string {
 	errs, left := map[string]string{}, w.o.Memory<<20-otherMemory
 	for i := range wanted {
 		e := &wanted[i]
-		left -= e.memory()
-		if err := w.make(ctx, e, left); err != nil {
+		err := w.room(e, left)
+		if err == nil {
+			left -= e.memory()
+			err = w.make(ctx, e)
+		}
+		if err != nil {
 			errs[e.Name] = err.Error()
 			w.o.Log.Error("link", "link", e.Name, "error", err)
 		}
@@ -122,16 +126,19 @@ func (w *worker) begin(ctx context.Context, running context.Context, wanted []en
 // otherMemory is what Open vSwitch takes of the memory of packets for itself, in bytes.
 const otherMemory = 96 << 20
 
-// make makes one link, if it is not as wanted already. left is what remains of the memory of packets.
-func (w *worker) make(ctx context.Context, e *entry, left int) error {
-	if left < 0 {
-		return fmt.Errorf("it needs %d MiB more for packets than the switch has (%d): raise --memory of dray-switch, and its limit", (-left+1<<20-1)>>20, w.o.Memory)
+// room reports why a link cannot be made. left is what remains of the memory of packets.
+func (w *worker) room(e *entry, left int) error {
+	if lacks := e.memory() - left; lacks > 0 {
+		return fmt.Errorf("it needs %d MiB more for packets than the switch has left of its %d: raise --memory of dray-switch, and its limit", (lacks+1<<20-1)>>20, w.o.Memory)
 	}
 	if e.crosses() {
-		if err := w.underlay.room(e.MTU); err != nil {
-			return err
-		}
+		return w.underlay.room(e.MTU)
 	}
+	return nil
+}
+
+// make makes one link, if it is not as wanted already.
+func (w *worker) make(ctx context.Context, e *entry) error {
 	told := strings.Join(append(w.ovs.arguments(e, w.underlay), flows(e)...), " ")
 	if w.has[e.id()] == told {
 		return nil
