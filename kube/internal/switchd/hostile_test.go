@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,7 +29,7 @@ func TestOthersAreNotDisturbed(t *testing.T) {
 	theirs := nodeswitch.Link{Name: "bad", MTU: 1450, Ports: []nodeswitch.Port{n.port("bad", 0), n.port("bad", 1)}}
 	n.apply(theirs)
 	defer showsAFile(t, bad[0])()
-	defer showsASilentSocket(t, bad[1])()
+	unshow := showsASocket(t, bad[1], "")
 	await(t, func() string {
 		made, err := n.client.List(t.Context())
 		if err != nil || len(made) != 1 || !strings.Contains(made[0].Faults[0], "no socket") || made[0].Faults[1] != "" {
@@ -44,6 +45,20 @@ func TestOthersAreNotDisturbed(t *testing.T) {
 	sends.start()
 	gets.start()
 	gets.receives("next to hostile ones")
+	gets.stop()
+	unshow()
+	// A request for features, with a content that does not come. DPDK reads all sockets by one
+	// thread, which waits for it.
+	before := n.children()
+	defer showsASocket(t, bad[1], "\x01\x00\x00\x00\x01\x00\x00\x00\x08\x00\x00\x00")()
+	await(t, func() string {
+		if now := n.children(); len(now) != 2 || slices.Equal(now, before) {
+			return "ovs-vswitchd goes on to wait for the rest of a message"
+		}
+		return ""
+	})
+	gets.start()
+	gets.receives("after half a message")
 }
 
 func showsAFile(t *testing.T, p *pod) func() {
@@ -52,24 +67,26 @@ func showsAFile(t *testing.T, p *pod) func() {
 	return p.show(path)
 }
 
-// showsASilentSocket accepts connections, and never says a word.
-func showsASilentSocket(t *testing.T, p *pod) func() {
+// showsASocket accepts the switch's connection, and says this and not a word more.
+func showsASocket(t *testing.T, p *pod, says string) (unshow func()) {
 	path := filepath.Join(p.dir, "socket")
 	l, err := net.Listen("unix", path)
 	testenv.Must(t, err)
-	accepted := make(chan struct{})
+	accepted := make(chan net.Conn, 1)
 	go func() {
-		if _, err := l.Accept(); err == nil {
-			close(accepted)
+		if c, err := l.Accept(); err == nil {
+			_, _ = c.Write([]byte(says)) // the switch may have hung up
+			accepted <- c
 		}
 	}()
-	unshow := p.show(path)
+	hide := p.show(path)
+	var c net.Conn
 	select {
-	case <-accepted:
+	case c = <-accepted:
 	case <-time.After(patience):
-		t.Error("the switch does not connect")
+		t.Fatal("the switch does not connect")
 	}
-	return func() { unshow(); l.Close() }
+	return func() { hide(); l.Close(); c.Close() }
 }
 
 // testCallers: only root can call, and a call that is none ends there.

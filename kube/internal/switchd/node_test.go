@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -36,6 +37,7 @@ func TestMain(m *testing.M) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	asleep = 4 * time.Second
 	if err := Serve(ctx, Options{Dir: dir, Run: filepath.Join(dir, "ovs"), Device: "eth0", Port: Port, Memory: 512, Log: log}); err != nil {
 		log.Error("switch", "error", err)
 		os.Exit(1)
@@ -163,6 +165,7 @@ func (n *node) children() (all []int) {
 			}
 		}
 	}
+	slices.Sort(all)
 	return all
 }
 

@@ -105,26 +105,27 @@ func (p *process) set(running context.Context, id host.ProcessID) {
 	p.changed()
 }
 
-// asleep is how long polling threads may sleep. Beyond it, they wait for something that will not
-// happen: the switch rings the bell of a hostile application with a write that blocks, for example.
-const asleep = 10 * time.Second
+// asleep is how long threads of ovs-vswitchd may sleep that always have something to do. Beyond it,
+// they wait for something that will not happen. Tests have less time.
+var asleep = 10 * time.Second
 
-// pollingThread begins the names of the threads that poll the ports.
-const pollingThread = "pmd-"
+// Those threads begin with these names. The first polls ports; it hangs if a hostile application
+// makes its bell block. The second reads what all applications say; it hangs if one sends half a message.
+var restless = []string{"pmd-", "vhost-events"}
 
-// endIfAsleep ends the process whenever its polling threads have slept for that long, so that it is
-// started again, until ctx ends.
-func (p *process) endIfAsleep(ctx context.Context, longest time.Duration) {
+// endIfAsleep ends the process whenever all its threads of that name have slept for so long, so
+// that it is started again, until ctx ends.
+func (p *process) endIfAsleep(ctx context.Context, thread string, longest time.Duration) {
 	var mark string
 	since := time.Now()
 	for host.Sleep(ctx, longest/10) == nil {
-		now := p.identity().SleepMark([]string{pollingThread})
+		now := p.identity().SleepMark([]string{thread})
 		if now == "" || now != mark {
 			mark, since = now, time.Now()
 			continue
 		}
 		if time.Since(since) >= longest {
-			p.log.Error("it hangs: its polling threads sleep; it is killed", "program", p.name)
+			p.log.Error("it hangs, which an application can bring about; it is killed", "program", p.name, "thread", thread)
 			p.identity().Kill()
 			since = time.Now()
 		}

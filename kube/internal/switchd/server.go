@@ -61,7 +61,9 @@ func Serve(ctx context.Context, o Options) error {
 		return err
 	}
 	running.Go(func() { s.vswitchd.keep(ctx) })
-	running.Go(func() { s.vswitchd.endIfAsleep(ctx, asleep) })
+	for _, thread := range restless {
+		running.Go(func() { s.vswitchd.endIfAsleep(ctx, thread, asleep) })
+	}
 	running.Go(func() { s.work(ctx) })
 	if os.Getpid() == 1 {
 		running.Go(func() { reap(ctx) })

@@ -40,23 +40,31 @@ func (s *server) work(ctx context.Context) {
 			d.stop()
 		}
 	}()
-	for s.wake(); ; {
+	retry := time.NewTimer(0)
+	defer retry.Stop()
+	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-s.kick:
+		case <-retry.C:
 		}
 		s.mu.Lock()
 		asked, wanted := s.asked, slices.Clone(s.wanted)
 		s.mu.Unlock()
 		errs := w.round(ctx, wanted)
 		s.mu.Lock()
+		for name, why := range errs {
+			if why != s.errs[name] {
+				s.o.Log.Warn("link", "link", name, "error", why)
+			}
+		}
 		s.done, s.errs = asked, errs
 		close(s.turn)
 		s.turn = make(chan struct{})
 		s.mu.Unlock()
 		if len(errs) > 0 {
-			time.AfterFunc(again, s.wake)
+			retry.Reset(again)
 		}
 	}
 }
@@ -71,7 +79,6 @@ func (w *worker) round(ctx context.Context, wanted []entry) map[string]string {
 	ctx, cancel := while(ctx, running)
 	defer cancel()
 	if err := w.begin(ctx, running, wanted); err != nil {
-		w.o.Log.Error("Open vSwitch", "error", err)
 		return all(wanted, err.Error())
 	}
 	errs, left := map[string]string{}, w.o.Memory<<20-otherMemory
@@ -84,7 +91,6 @@ func (w *worker) round(ctx context.Context, wanted []entry) map[string]string {
 		}
 		if err != nil {
 			errs[e.Name] = err.Error()
-			w.o.Log.Error("link", "link", e.Name, "error", err)
 		}
 	}
 	return errs
