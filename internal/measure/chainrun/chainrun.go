@@ -7,13 +7,11 @@ package chainrun
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/drayage/dray/internal/host"
-	"github.com/drayage/dray/internal/measure/rundir"
 	"github.com/drayage/dray/internal/measure/runner"
 	"github.com/drayage/dray/internal/measure/verify"
 	"github.com/drayage/dray/internal/node"
@@ -48,21 +46,12 @@ type Run struct {
 	Progress func(runner.Progress) // before each trial
 
 	state *report.Run
-	dir   *rundir.Dir[report.Run] // nil: nothing written yet
+	dir   *Directory // nil: nothing written yet
 }
 
 // New returns a run that has not begun.
 func New(j Job, path string, o verify.Options, by report.Program) *Run {
-	now := time.Now()
-	return &Run{Job: j, Path: path, Options: o, state: &report.Run{
-		Schema: report.Schema, ID: ID(j.Chain.Name, now), Chain: j.Chain.Name, Started: now, Dray: by.Dray, Build: by.Build,
-		Seed: o.Seed, Profile: string(o.Profile), Trial: o.Duration, Rounds: o.Rounds,
-	}}
-}
-
-// ID names a run of a chain.
-func ID(chainName string, began time.Time) string {
-	return fmt.Sprintf("%s-%s", chainName, began.UTC().Format("20060102T150405.000"))
+	return &Run{Job: j, Path: path, Options: o, state: NewState(j.Chain.Name, o, by)}
 }
 
 // Begin creates the run's directory if missing, so that the records of a run that
@@ -78,15 +67,7 @@ func (r *Run) Begin(live *node.Live) (err error) {
 	if r.dir != nil {
 		return r.dir.Save()
 	}
-	files := map[string][]byte{report.ChainFile: r.Source}
-	for name, v := range map[string]any{report.PlanFile: live.State.Plan, report.InventoryFile: r.Inventory} {
-		text, err := json.MarshalIndent(v, "", "  ")
-		if err != nil {
-			return err
-		}
-		files[name] = append(text, '\n')
-	}
-	r.dir, err = layout.Begin(r.Path, r.state, files)
+	r.dir, err = Create(r.Path, r.state, r.Source, map[string]any{report.PlanFile: live.State.Plan, report.InventoryFile: r.Inventory})
 	return err
 }
 
@@ -106,10 +87,7 @@ func (r *Run) Close() error {
 
 // phase times a part of the run.
 func (r *Run) phase(name string, f func() error) error {
-	started := time.Now()
-	err := f()
-	r.state.Phases = append(r.state.Phases, report.Phase{Name: name, Duration: time.Since(started)})
-	return err
+	return Phase(r.state, name, f)
 }
 
 // Links measures every link not measured by earlier processes, and writes the
@@ -187,18 +165,6 @@ func (r *Run) measureAndStart(ctx context.Context, live *node.Live) error {
 // Finish ends the run with an exit code, by default from its verdicts, and
 // returns the directory's content.
 func (r *Run) Finish(live *node.Live, code int, interrupted bool) (*report.Data, error) {
-	data, err := report.Load(r.Path)
-	if err != nil {
-		return nil, err
-	}
-	if code == 0 {
-		code = data.ExitCode()
-	}
-	r.state.ExitCode, r.state.Interrupted, r.state.Finished = code, interrupted, time.Time{}
-	if !interrupted {
-		r.state.Finished = time.Now()
-	}
 	r.state.Functions = r.functionRows(live)
-	data.Run = *r.state
-	return data, r.dir.Save()
+	return Finish(r.dir, code, interrupted)
 }

@@ -18,11 +18,6 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-var layout = &rundir.Layout[report.Run]{
-	StateFile: report.RunFile, RecordsFile: report.RecordsFile, Load: report.LoadRun,
-	Finished: func(run *report.Run) bool { return !run.Finished.IsZero() },
-}
-
 // Interrupted finds the newest unfinished run below a directory; "" if there is none.
 func Interrupted(parent string) string {
 	files, err := filepath.Glob(filepath.Join(parent, "*", report.RunFile))
