@@ -4,6 +4,7 @@ package manifest
 
 import (
 	"bytes"
+	"errors"
 	"regexp"
 	"slices"
 	"strconv"
@@ -95,6 +96,27 @@ func object(name string, spec *yaml.Node) *yaml.Node {
 		text("metadata"), mapping(text("name"), text(name)),
 		text("spec"), spec,
 	)
+}
+
+// Text is the Chain of that name with a spec, as a manifest.
+func Text(name string, spec []byte) (string, error) {
+	var n yaml.Node
+	if err := yaml.Unmarshal(spec, &n); err != nil { // JSON is YAML
+		return "", err
+	}
+	if len(n.Content) != 1 {
+		return "", errors.New("the spec is empty")
+	}
+	block(n.Content[0])
+	return encode(object(name, expand(n.Content[0])))
+}
+
+// block removes the style of JSON.
+func block(n *yaml.Node) {
+	n.Style = 0
+	for _, child := range n.Content {
+		block(child)
+	}
 }
 
 func encode(n *yaml.Node) (string, error) {

@@ -194,6 +194,31 @@ func TestInstancesFitIntoAClaim(t *testing.T) {
 	}
 }
 
+// The text of an object is a manifest of the same chain.
+func TestTextOfAnObject(t *testing.T) {
+	for file, text := range native(t) {
+		name, spec := exported(t, file, text)
+		written, err := manifest.Text(name, spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := manifest.Read(file, []byte(written))
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", file, err, written)
+		}
+		want, err := manifest.Parse(name, spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bare(t, got) != bare(t, want) || strings.Contains(written, "{") {
+			t.Errorf("%s became\n%s", file, written)
+		}
+	}
+	if _, err := manifest.Text("f1", nil); err == nil {
+		t.Error("a manifest without a spec")
+	}
+}
+
 func TestWhatIsNoObject(t *testing.T) {
 	for _, spec := range []string{"", "null", "[]", "3", `"x"`, `{"functions": 3}`, `{"functions": [7, null, {}]}`, `{"links": {"a": []}}`} {
 		if _, err := manifest.Parse("c", []byte(spec)); err == nil || !strings.HasPrefix(err.Error(), "spec") {
