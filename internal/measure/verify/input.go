@@ -32,13 +32,14 @@ type Input struct {
 	// Env describes the current machine, engines and interfaces before each trial;
 	// see runner.Environment.
 	Env       func() record.Environment
-	Own       func() (time.Duration, error) // see runner.Runner.Own
-	OtherRuns func() int                    // see runner.Runner.OtherRuns
-	Marks     []string                      // that every record carries, such as record.MarkShared
-	Sink      runner.Sink                   // nil: records are only returned
-	Earlier   []record.Trial                // made before this process: they are not made again
-	Progress  func(runner.Progress)         // before each trial; nil: none
-	Prolong   func(text string)             // before the run is prolonged; nil: none
+	EnvOf     func(plan.End) record.Environment // of the machine of a sender, if there are several; nil: Env
+	Own       func() (time.Duration, error)     // see runner.Runner.Own
+	OtherRuns func() int                        // see runner.Runner.OtherRuns
+	Marks     []string                          // that every record carries, such as record.MarkShared
+	Sink      runner.Sink                       // nil: records are only returned
+	Earlier   []record.Trial                    // made before this process: they are not made again
+	Progress  func(runner.Progress)             // before each trial; nil: none
+	Prolong   func(text string)                 // before the run is prolonged; nil: none
 }
 
 // Profile is how long to measure.

@@ -3,12 +3,15 @@
 package verify
 
 import (
+	"context"
+	"errors"
 	"net/netip"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/drayage/dray/internal/measure/instrument"
 	"github.com/drayage/dray/internal/measure/runner"
 	"github.com/drayage/dray/internal/plan"
 	"github.com/drayage/dray/internal/result/record"
@@ -240,6 +243,19 @@ func TestFarPortsAreMeasuredByDraygen(t *testing.T) {
 		}
 	}
 	find(t, matrix(p, Options{Far: true}), record.QThroughput, "du")
+}
+
+// TestTrialHasItsSendersEnvironment if ports are on several machines, also if it fails.
+func TestTrialHasItsSendersEnvironment(t *testing.T) {
+	in := Input{
+		Plan: f1(), Far: func(plan.End) (instrument.Endpoint, error) { return instrument.Endpoint{}, errors.New("gone") },
+		EnvOf: func(e plan.End) record.Environment { return record.Environment{Kernel: "of " + e.Function} },
+	}
+	for _, m := range matrix(in.Plan, Options{Far: true}) {
+		if trial, err := in.run(context.Background(), m, runner.Round{}); err == nil || trial.Env.Kernel != "of "+m.from.Function {
+			t.Errorf("%s: %v, %+v", m.id(), err, trial.Env)
+		}
+	}
 }
 
 func TestReceiversPollOnDevices(t *testing.T) {

@@ -111,6 +111,9 @@ func (in Input) run(ctx context.Context, m measurement, r runner.Round) (record.
 		t.Looks = in.Options.pace().looks
 	}
 	t.Marks = append(t.Marks, in.Marks...)
+	if in.EnvOf != nil {
+		t.Env = in.EnvOf(m.from)
+	}
 	if m.link.Tunnel() {
 		t.Marks = append(t.Marks, record.MarkSimulatedHosts)
 	}
