@@ -33,7 +33,7 @@ func TestClusterReport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	holds(t, "the page", string(page), "<!DOCTYPE html>", "All chains", "lab", `class="topology wide"`, "cu-up on n2", `href="#chain-1"`, "Show the chain", "Its pods may be on n1, n2.")
+	holds(t, "the page", string(page), "<!DOCTYPE html>", "All chains", "lab", `class="topology wide"`, "function cu-up, cu-up, on n2, f1u", `href="#chain-1"`, "Show the chain", "Its pods may be on n1, n2.")
 	if strings.Contains(string(page), "Every figure above is computed from") {
 		t.Error("the page has a section for records")
 	}

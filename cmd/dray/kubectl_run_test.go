@@ -237,7 +237,7 @@ func TestRunWritesItsPage(t *testing.T) {
 	if err != nil || code != exitMissed || deleted() != everything {
 		t.Fatalf("%v, exit code %d: %s", err, code, errs)
 	}
-	holds(t, "the page", string(page), "<!DOCTYPE html>", "<title>", "f1-split/f1", "du on n2")
+	holds(t, "the page", string(page), "<!DOCTYPE html>", "<title>", "f1-split/f1", "function du, du, on n2")
 	aRun{chain: aRun{}.edited(t, "102s/True/False/")}.start(t)
 	out, errs, code := kubectlDray("run -k dir -o /nonexistent/page.html")
 	if code != exitMissed || !strings.Contains(errs, "dray: open /nonexistent/") || !strings.Contains(out, "missed") {

@@ -206,7 +206,23 @@ func TestRunOfAChainThatWasUpIsNotResumed(t *testing.T) {
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Resume(r.Path, program, nil); err == nil || !strings.Contains(err.Error(), "dray verify c") {
+	if _, err := Resume(r.Path, program, nil); err == nil || !strings.Contains(err.Error(), "`dray verify c`") {
+		t.Errorf("%v", err)
+	}
+}
+
+// A chain in a cluster is measured by kubectl.
+func TestRunInAClusterIsNotResumed(t *testing.T) {
+	state := NewState("c", verify.Options{}, program)
+	state.Cluster = &report.RunCluster{Namespace: "ran"}
+	d, err := Create(filepath.Join(t.TempDir(), "run"), state, []byte("the chain"), map[string]any{report.PlanFile: job(t).Plan})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Resume(d.Path, program, nil); err == nil || !strings.Contains(err.Error(), "`kubectl dray verify c -n ran --active`") {
 		t.Errorf("%v", err)
 	}
 }

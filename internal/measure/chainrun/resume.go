@@ -48,7 +48,10 @@ func Resume(path string, by report.Program, prepare func(file string) (Job, erro
 			dir.Close()
 		}
 	}()
-	if !dir.Run.Resumable() {
+	switch {
+	case dir.Run.Cluster != nil:
+		return nil, fmt.Errorf("%s is of a chain in a cluster: `%s` measures it again", path, dir.Run.Command())
+	case !dir.Run.Resumable():
 		return nil, fmt.Errorf("%s is of a chain that was up already: `dray verify %s` measures it again", path, dir.Run.Chain)
 	}
 	before, err := report.Load(path)

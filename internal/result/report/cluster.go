@@ -4,12 +4,12 @@ package report
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/drayage/dray/internal/plan"
 	"github.com/drayage/dray/internal/result/report/document"
 	"github.com/drayage/dray/internal/result/verdict"
+	"github.com/drayage/dray/internal/spec/inventory"
 )
 
 // Cluster is what a cluster's chains do at one time.
@@ -70,14 +70,21 @@ type ClusterNode struct {
 	Transports []string `json:"transports"` // that links can have there
 	Pods       int      `json:"pods"`       // with ports of these chains
 	Fault      string   `json:"fault"`      // why nothing can be planned there
+	OS         string   `json:"os"`
+	CPUModel   string   `json:"cpu_model"`
+	Runtime    string   `json:"runtime"` // of containers, with its version; "": not known
+	// Calibration is what the node's own measurements say of its transports.
+	Calibration []inventory.Calibration `json:"calibration"`
 }
+
+const brandOfCluster = "Drayage on Kubernetes"
 
 // Document is the report: verdicts first, then each chain, then the nodes.
 func (c *Cluster) Document() *document.Document {
 	c.Schema = outputSchema
 	all := c.verdicts()
 	doc := &document.Document{
-		Brand: "Drayage on Kubernetes", Title: c.Title, Headline: Headline(all), Tone: toneOf(overall(all)), Data: c, Seen: true,
+		Brand: brandOfCluster, Title: c.Title, Headline: Headline(all), Tone: toneOf(overall(all)), Data: c, Seen: true,
 		Facts: []document.Fact{
 			{Name: "Cluster", Text: c.Context}, {Name: "Time", Text: c.Time.Format(timeFormat)}, {Name: "Chains", Text: fmt.Sprint(len(c.Chains))},
 			{Name: "Nodes", Text: fmt.Sprint(len(c.Nodes))}, {Name: "dray", Text: c.Dray},
@@ -137,8 +144,8 @@ func chainID(i int) string { return fmt.Sprintf("chain-%d", i+1) }
 func (c *ClusterChain) section(i int) document.Section {
 	s := document.Section{ID: chainID(i), Title: "Chain " + c.Name, Over: c.State, Head: "Chain " + c.Name + ": " + c.State, Lead: document.Sentence(c.Detail)}
 	if len(c.Links) > 0 {
-		drawn := c.topology()
-		s.Blocks = append(s.Blocks, document.Block{Drawing: drawn.wide() + drawn.narrow()}, document.Block{Table: c.linkTable()})
+		drawn := topologyOfPods(c.Links, c.verdicts(), nil)
+		s.Blocks = append(s.Blocks, document.Block{Drawing: drawn.wide() + drawn.narrow()}, document.Block{Table: linkTable(c.Links)})
 	}
 	if t := c.trafficTable(); len(t.Rows) > 0 {
 		s.Blocks = append(s.Blocks, document.Block{Title: "Traffic", Table: t})
@@ -149,13 +156,19 @@ func (c *ClusterChain) section(i int) document.Section {
 	return s
 }
 
-// topology is the chain, with the pod of each function.
-func (c *ClusterChain) topology() topology {
+func (c *ClusterChain) verdicts() (all []verdict.Verdict) {
+	for _, l := range c.Links {
+		all = append(all, l.Verdicts...)
+	}
+	return all
+}
+
+// topologyOfPods is a chain, with the pod and the node of each function.
+func topologyOfPods(all []ClusterLink, verdicts []verdict.Verdict, hrefs map[string]string) topology {
 	var functions []string
 	var links []plan.Link
-	var all []verdict.Verdict
-	where := map[string]string{}
-	for _, l := range c.Links {
+	where := map[string][]string{}
+	for _, l := range all {
 		drawn := plan.Link{Name: l.Name, Transport: l.Transport}
 		for _, e := range l.Ends {
 			drawn.Ends = append(drawn.Ends, plan.End{Function: e.Function, Port: e.Port})
@@ -163,33 +176,29 @@ func (c *ClusterChain) topology() topology {
 				functions, where[e.Function] = append(functions, e.Function), e.place()
 			}
 		}
-		links, all = append(links, drawn), append(all, l.Verdicts...)
+		links = append(links, drawn)
 	}
-	return arrange(functions, links, builder{where: where, verdicts: all})
+	return arrange(functions, links, builder{where: where, verdicts: verdicts, hrefs: hrefs})
 }
 
-// place is where an end's pod is.
-func (e ClusterEnd) place() string {
+// place is where an end's pod is: in two lines, as names are long.
+func (e ClusterEnd) place() []string {
 	switch {
 	case e.Pod == "":
-		return "no pod"
+		return []string{"no pod"}
 	case e.Node == "":
-		return e.Pod + ", on no node yet"
+		return []string{e.Pod, "on no node yet"}
 	}
-	return e.Pod + " on " + e.Node
+	return []string{e.Pod, "on " + e.Node}
 }
 
-func (c *ClusterChain) linkTable() *document.Table {
+func linkTable(links []ClusterLink) *document.Table {
 	t := &document.Table{Label: "Links", Columns: []document.Column{
 		{Head: "Link", Key: true, Text: true}, {Head: "Transport", Text: true}, {Head: "Port", Text: true}, {Head: "Pod", Text: true}, {Head: "Node", Text: true},
 	}}
-	for _, l := range c.Links {
-		for i, e := range l.Ends {
-			name, transport := l.Name, l.Transport
-			if i > 0 {
-				name, transport = "", ""
-			}
-			t.Rows = append(t.Rows, document.Row{Cells: document.Text(name, transport, e.Function+"."+e.Port, orNone(e.Pod), orNone(e.Node))})
+	for _, l := range links {
+		for _, e := range l.Ends { // on a narrow page, each row stands by itself
+			t.Rows = append(t.Rows, document.Row{Cells: document.Text(l.Name, l.Transport, e.Function+"."+e.Port, orNone(e.Pod), orNone(e.Node))})
 		}
 	}
 	return t
@@ -208,14 +217,5 @@ func (c *ClusterChain) trafficTable() *document.Table {
 }
 
 func (c *Cluster) nodeSection() document.Section {
-	t := &document.Table{Label: "Nodes", Columns: []document.Column{
-		{Head: "Node", Key: true, Text: true}, {Head: "Pods"}, {Head: "CPUs"}, {Head: "Kernel", Text: true}, {Head: "Transports", Text: true},
-	}}
-	for _, n := range c.Nodes {
-		t.Rows = append(t.Rows, document.Row{
-			Cells: document.Text(n.Name, fmt.Sprint(n.Pods), fmt.Sprint(n.CPUs), orNone(n.Kernel), orNone(strings.Join(n.Transports, ", "))),
-			Note:  document.Sentence(n.Fault),
-		})
-	}
-	return document.Section{ID: "nodes", Title: "Nodes", Head: "Nodes", Blocks: []document.Block{{Table: t}}}
+	return document.Section{ID: "nodes", Title: "Nodes", Head: "Nodes", Blocks: nodeBlocks(c.Nodes)}
 }

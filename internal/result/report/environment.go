@@ -13,9 +13,21 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// environmentSection describes the machine of the measurements.
+// environmentSection describes the machine of the run's measurements. How busy nodes are is
+// not known.
+func (d *Data) environmentSection() document.Section {
+	if d.Run.Cluster != nil {
+		return environmentOf(machineFacts(d.Trials))
+	}
+	return environmentSection(d.Trials, d.Inventory)
+}
+
+// environmentSection describes the machine of measurements.
 func environmentSection(trials []record.Trial, inv *inventory.Inventory) document.Section {
-	facts := slices.Concat(machineFacts(trials), hostFacts(inv), loadFacts(trials))
+	return environmentOf(slices.Concat(machineFacts(trials), hostFacts(inv), loadFacts(trials)))
+}
+
+func environmentOf(facts []document.Fact) document.Section {
 	return document.Section{ID: "machine", Title: "Environment", On: document.Page, Blocks: []document.Block{{List: facts}}}
 }
 

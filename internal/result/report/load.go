@@ -66,6 +66,9 @@ func Load(dir string) (*Data, error) {
 	for _, l := range d.Plan.Links {
 		d.Verdicts = append(d.Verdicts, verdict.Judge(verdict.FromPlan(l), d.Trials)...)
 	}
+	if c := d.Run.Cluster; c != nil {
+		d.Verdicts, d.Warnings = c.with(d.Verdicts), append(d.Warnings, c.Warnings...)
+	}
 	return d, nil
 }
 

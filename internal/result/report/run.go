@@ -43,6 +43,8 @@ type Run struct {
 	ExitCode  int           `json:"exit_code"`
 	// Interrupted says that a signal ended the run.
 	Interrupted bool `json:"interrupted,omitempty"`
+	// Cluster is where the chain is, if that is not one host.
+	Cluster *RunCluster `json:"cluster,omitempty"`
 }
 
 // UpPhase is the phase that brings the run's chain up.
@@ -51,6 +53,14 @@ const UpPhase = "up"
 // Resumable reports whether the run is unfinished and brings up its own chain.
 func (r *Run) Resumable() bool {
 	return r.Finished.IsZero() && len(r.Phases) > 0 && r.Phases[0].Name == UpPhase
+}
+
+// Command begins such a run.
+func (r *Run) Command() string {
+	if r.Cluster != nil {
+		return fmt.Sprintf("kubectl dray verify %s -n %s --active", r.Chain, r.Cluster.Namespace)
+	}
+	return "dray run"
 }
 
 // interruption states that the run is unfinished; "": it is not.

@@ -31,7 +31,7 @@ func (d *Data) Document() *document.Document {
 	ms := d.Measurements()
 	tone := toneOf(overall(d.Verdicts))
 	doc := &document.Document{
-		Brand: "Drayage report", Title: d.Run.Chain, Headline: Headline(d.Verdicts), Tone: tone, Banner: d.interruption(),
+		Brand: d.brand(), Title: d.Run.Chain, Headline: Headline(d.Verdicts), Tone: tone, Banner: d.interruption(),
 		Facts: d.facts(), Records: recordsOf(d.Trials), Closing: closing(d.Dir, d.next()),
 		Data: output{
 			Schema: outputSchema, Run: d.Run, ExitCode: d.ExitCode(),
@@ -41,16 +41,31 @@ func (d *Data) Document() *document.Document {
 	legend := legendOf(d.Trials)
 	topo := d.topologyOf(d.linkHrefs())
 	doc.Sections = []document.Section{
-		{ID: "verdicts", Title: "Verdicts", Blocks: append(d.verdictBlocks(a), legendBlock(document.Page, legend), warningsBlock(append(d.Warnings, d.Plan.Warnings...)))},
+		{ID: "verdicts", Title: "Verdicts", Blocks: append(d.verdictBlocks(a), d.Run.Cluster.seen(), legendBlock(document.Page, legend), warningsBlock(append(d.Warnings, d.Plan.Warnings...)))},
 		{ID: "topology", Title: "Topology", On: document.Page, Blocks: []document.Block{{Drawing: topo.wide() + topo.narrow()}}},
 	}
 	if compared := compareLinks(ms, a); compared != nil {
 		doc.Sections = append(doc.Sections, document.Section{ID: "compared", Title: "Links side by side", Blocks: compared})
 	}
 	doc.Sections = append(doc.Sections, d.linkSections(ms, a)...)
-	doc.Sections = append(doc.Sections, legendSection(legend), d.functionSection(), d.phaseSection(),
-		environmentSection(d.Trials, d.Inventory), sourceSection("chain", "Chain file", ChainFile, d.ChainText))
+	doc.Sections = append(doc.Sections, d.placeSections()...)
+	doc.Sections = append(doc.Sections, legendSection(legend), d.phaseSection(), d.environmentSection(), sourceSection("chain", "Chain file", ChainFile, d.ChainText))
 	return doc
+}
+
+// placeSections show where the functions were.
+func (d *Data) placeSections() []document.Section {
+	if d.Run.Cluster != nil {
+		return d.clusterSections()
+	}
+	return []document.Section{d.functionSection()}
+}
+
+func (d *Data) brand() string {
+	if d.Run.Cluster != nil {
+		return brandOfCluster
+	}
+	return "Drayage report"
 }
 
 // next suggests what a reader can do about the verdicts.
@@ -66,7 +81,7 @@ func (d *Data) next() []string {
 		out = append(out, "Next: for each link that missed a requirement, the page shows its plots, its records and the other transports.")
 	}
 	if n[verdict.NotMeasurable] > 0 {
-		out = append(out, "Next: the reasons above say what each open verdict needs; `dray run --profile thorough` measures longest.")
+		out = append(out, fmt.Sprintf("Next: the reasons above say what each open verdict needs; `%s --profile thorough` measures longest.", d.Run.Command()))
 	}
 	return out
 }
@@ -170,8 +185,11 @@ func (d *Data) facts() []document.Fact {
 	if took := d.Run.Finished.Sub(d.Run.Started); took > 0 {
 		fs = append(fs, document.Fact{Name: "Took", Text: elapsed(took)})
 	}
-	return append(fs,
-		document.Fact{Name: "Host", Text: d.Plan.Host}, document.Fact{Name: "Records", Text: fmt.Sprint(len(d.Trials))},
+	where := []document.Fact{{Name: "Host", Text: d.Plan.Host}}
+	if d.Run.Cluster != nil {
+		where = d.Run.Cluster.facts()
+	}
+	return append(append(fs, where...), document.Fact{Name: "Records", Text: fmt.Sprint(len(d.Trials))},
 		document.Fact{Name: "Seed", Text: fmt.Sprint(d.Run.Seed)}, document.Fact{Name: "Exit code", Text: fmt.Sprint(d.Run.ExitCode)},
 		document.Fact{Name: "dray", Text: d.Run.Dray})
 }

@@ -162,7 +162,7 @@ func (d *Data) linkFacts(l plan.Link) []document.Fact {
 			fs = append(fs, document.Fact{Name: "Offloads changed", Text: strings.Join(r.Offloads, "; ")})
 		}
 	}
-	return fs
+	return append(fs, d.Run.Cluster.pods(l.Name)...)
 }
 
 // delayFigures plot latency against percentile: one small plot for each direction, one

@@ -40,11 +40,14 @@ type topology struct {
 
 // topologyOf is the run's chain, with where each function ran.
 func (d *Data) topologyOf(hrefs map[string]string) topology {
+	if d.Run.Cluster != nil {
+		return topologyOfPods(d.Run.Cluster.Links, d.Verdicts, hrefs)
+	}
 	var names []string
-	where := map[string]string{}
+	where := map[string][]string{}
 	for _, f := range d.Plan.Functions {
 		names = append(names, f.Name)
-		where[f.Name] = string(f.Runtime) + " · " + cpusText(f.CPUs)
+		where[f.Name] = []string{string(f.Runtime) + " · " + cpusText(f.CPUs)}
 	}
 	return arrange(names, d.Plan.Links, builder{where: where, verdicts: d.Verdicts, hrefs: hrefs})
 }
@@ -64,7 +67,7 @@ func arrange(functions []string, links []plan.Link, b builder) topology {
 }
 
 type builder struct {
-	where    map[string]string // each function runs
+	where    map[string][]string // each function runs, in lines
 	verdicts []verdict.Verdict
 	hrefs    map[string]string // of links
 	all      []plan.Link
@@ -153,11 +156,7 @@ func portText(e plan.End) string {
 }
 
 func (b *builder) function(name string) *node {
-	n := &node{class: "function", title: name}
-	if where, ok := b.where[name]; ok {
-		n.lines = []string{where}
-	}
-	return n
+	return &node{class: "function", title: name, lines: slices.Clone(b.where[name])}
 }
 
 func (b *builder) linkNode(l *plan.Link) *node {
