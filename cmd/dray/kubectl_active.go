@@ -23,6 +23,7 @@ type activeFlags struct {
 	image   string
 	profile string
 	seed    uint64
+	out     string
 	record  bool
 	timeout time.Duration // until the pods run
 }
@@ -33,6 +34,7 @@ func (f *activeFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.image, "image", "", "with --active: image of draygen (default: next to the installed dray-node's)")
 	flags.StringVar(&f.profile, "profile", string(verify.Standard), "with --active: how much to measure: quick, standard or thorough")
 	flags.Uint64Var(&f.seed, "seed", 0, "with --active: seed of the random order (default: a new one, which is printed)")
+	flags.StringVar(&f.out, "out", "", "with --active: directory for records and report (default out/CHAIN-TIME)")
 	flags.BoolVar(&f.record, "record", false, "with --active: also write the outcome to the chain's condition Verified")
 }
 
@@ -40,7 +42,7 @@ func (f *activeFlags) check(cmd *cobra.Command) error {
 	if _, err := verify.ParseProfile(f.profile); err != nil {
 		return usageError("--profile: %v", err)
 	}
-	for _, name := range []string{"image", "profile", "seed", "record"} {
+	for _, name := range []string{"image", "profile", "seed", "out", "record"} {
 		if !f.on && cmd.Flags().Changed(name) {
 			return usageError("--%s has no effect without --active", name)
 		}
@@ -50,17 +52,28 @@ func (f *activeFlags) check(cmd *cobra.Command) error {
 
 // activeRun is how an active verification measured.
 type activeRun struct {
-	Profile verify.Profile `json:"profile"`
-	Seed    uint64         `json:"seed"`
+	Profile   verify.Profile `json:"profile"`
+	Seed      uint64         `json:"seed"`
+	Directory string         `json:"directory,omitempty"` // with the records; "": they are not kept
+}
+
+func (f *activeFlags) options() verify.Options {
+	return verify.Options{Profile: verify.Profile(f.profile), Seed: runner.Seed(f.seed)}
 }
 
 // verifyActively measures a copy of a chain, and judges it.
-func (a *app) verifyActively(ctx context.Context, k *cluster.Kubectl, name string, f activeFlags) error {
+func (a *app) verifyActively(ctx context.Context, k *cluster.Kubectl, name string, f activeFlags) (err error) {
 	c, err := k.Chain(ctx, name)
 	if err != nil {
 		return err
 	}
-	shown, err := a.measureCopy(ctx, k, c, f)
+	o := f.options()
+	run, err := a.keptRun(name, c, o, f.out)
+	if err != nil {
+		return err
+	}
+	defer func() { err = andThen(err, run.Close()) }()
+	shown, err := a.measureCopy(ctx, k, c, run, o, f)
 	if f.record && ctx.Err() == nil {
 		err = andThen(err, recordOutcome(ctx, k, c, shown, err))
 	}
@@ -71,11 +84,10 @@ func (a *app) verifyActively(ctx context.Context, k *cluster.Kubectl, name strin
 }
 
 // measureCopy measures a copy of a chain, and deletes it. There may be both an outcome and an error.
-func (a *app) measureCopy(ctx context.Context, k *cluster.Kubectl, c *cluster.Chain, f activeFlags) (shown *clusterChain, err error) {
+func (a *app) measureCopy(ctx context.Context, k *cluster.Kubectl, c *cluster.Chain, run *cluster.Run, o verify.Options, f activeFlags) (shown *clusterChain, err error) {
 	if err := runsOnNodes(c); err != nil {
 		return nil, err
 	}
-	o := verify.Options{Profile: verify.Profile(f.profile), Seed: runner.Seed(f.seed)}
 	expected, err := k.Expect(ctx, c, o)
 	if err != nil {
 		return nil, err
@@ -84,34 +96,46 @@ func (a *app) measureCopy(ctx context.Context, k *cluster.Kubectl, c *cluster.Ch
 	if err != nil {
 		return nil, err
 	}
-	created, err := a.createStandIn(ctx, k, s)
+	var created []cluster.Object
+	var running *cluster.Chain
 	defer func() { err = andThen(err, a.endClusterRun(ctx, k, created, false)) }()
-	if err != nil {
-		return nil, err
-	}
-	running, err := a.awaitStandIn(ctx, k, s, f.timeout)
+	err = run.Phase("start", func() (err error) {
+		if created, err = a.createStandIn(ctx, k, s); err == nil {
+			running, err = a.awaitStandIn(ctx, k, s, f.timeout)
+		}
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
 	a.progress("Measuring for about %v, seed %d", expected.Round(time.Second), o.Seed)
-	verdicts, err := k.Measure(ctx, s, running, cluster.Active{
-		Options: o, Progress: a.progressOf, Prolong: func(text string) { a.progress("%s", text) },
+	var verdicts []verdict.Verdict
+	err = run.Phase("measure", func() (err error) {
+		verdicts, err = k.Measure(ctx, s, running, cluster.Active{
+			Options: o, Progress: a.progressOf, Prolong: func(text string) { a.progress("%s", text) }, Run: run,
+		})
+		return err
 	})
 	a.endProgress()
 	if err != nil {
-		return nil, err
+		return nil, a.reportUnfinished(ctx, run, err)
 	}
 	// What the nodes see of the chain itself is shown as it is now.
 	now, err := k.ChainIn(ctx, c.Metadata.Namespace, c.Metadata.Name)
 	if err != nil {
 		return nil, err
 	}
-	if now.Status.Links, err = now.Measured(running, verdicts); err != nil {
+	after := *now
+	if after.Status.Links, err = now.Measured(running, verdicts); err != nil {
 		return nil, err
 	}
-	measured := clusterChainOf(now)
-	measured.Active = &activeRun{o.Profile, o.Seed}
-	return &measured, nil
+	measured := clusterChainOf(&after)
+	measured.Active = &activeRun{Profile: o.Profile, Seed: o.Seed}
+	if run.Begun() {
+		measured.Active.Directory = run.Path
+		err = reportKept(run, now, verdicts, measured.Exit, false)
+	}
+	return &measured, err
 }
 
 // recordOutcome writes the outcome of a verification, or why there is none, to the chain.

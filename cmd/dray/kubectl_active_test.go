@@ -16,7 +16,7 @@ import (
 
 // aStandIn is what the fake kubectl does during an active verification; "" is the usual.
 type aStandIn struct {
-	of, copies, apply, pods, chain, draygen, remove, record string // shell commands
+	of, copies, apply, pods, chain, draygen, remove, record, nodes string // shell commands
 }
 
 const (
@@ -37,25 +37,42 @@ func (s aStandIn) start(t *testing.T) (calls, deleted func() string) {
 		return own
 	}
 	dir := t.TempDir()
-	recorded, err := filepath.Abs("../../internal/measure/instrument/testdata")
-	if err != nil {
-		t.Fatal(err)
-	}
+	samples := filepath.Join(recorded, "../../../../internal/measure/instrument/testdata")
+	workIn(t, t.TempDir())
 	calls = fakeKubectl(t,
 		answer{contains: " get --ignore-not-found ", script: "true"},
 		answer{contains: " --subresource=status ", script: "cd " + dir + "; cat >recorded; " + or(s.record, "true")},
 		answer{contains: " apply ", script: "cat >" + dir + "/applied; " + or(s.apply, standInCreated)},
 		answer{contains: " delete ", script: "cat >" + dir + "/deleted; " + or(s.remove, "true")},
 		answer{contains: " --version ", script: "echo draygen 0.2.0"},
-		answer{contains: " sink ", script: or(s.draygen, "cd "+dir+"; rm -f sent; head -n 1 "+recorded+"/draygen-sink.json; until [ -e sent ]; do sleep 0.01; done; tail -n 1 "+recorded+"/draygen-sink.json")},
-		answer{contains: " send ", script: or(s.draygen, "cat "+recorded+"/draygen-send.json; touch "+dir+"/sent")},
+		answer{contains: " sink ", script: or(s.draygen, "cd "+dir+"; rm -f sent; head -n 1 "+samples+"/draygen-sink.json; until [ -e sent ]; do sleep 0.01; done; tail -n 1 "+samples+"/draygen-sink.json")},
+		answer{contains: " send ", script: or(s.draygen, "cat "+samples+"/draygen-send.json; touch "+dir+"/sent")},
 		answer{contains: " configmaps ", file: "inventories.json"},
+		answer{contains: " current-context ", script: "echo lab"},
+		answer{contains: " nodes ", script: or(s.nodes, "cat "+filepath.Join(recorded, "nodes.json"))},
 		answer{contains: " --field-selector=metadata.name=f1-dray-verify ", script: or(s.copies, noCopies)},
 		answer{contains: "stands-in-for", script: or(s.pods, `echo '`+standInPods("Running", `"conditions": [{"type": "Ready", "status": "True"}]`)+`'`)},
 		answer{contains: " pods ", file: "pods.json"},
 		answer{contains: " chains.drayage.io f1 ", script: or(s.of, aRun{}.edited(t, asRecorded))},
 		answer{contains: " chains.drayage.io f1-dray-verify ", script: or(s.chain, s.copied(t, ""))})
 	return calls, func() string { return namesOf(t, filepath.Join(dir, "deleted")) }
+}
+
+// workIn makes a directory the working one until the test ends.
+func workIn(t *testing.T, dir string) {
+	t.Helper()
+	before, err := os.Getwd()
+	if err == nil {
+		err = os.Chdir(dir)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.Chdir(before); err != nil {
+			t.Fatal(err)
+		}
+	})
 }
 
 // copied is the recorded chain as its copy, after another command of sed.
@@ -97,7 +114,7 @@ func TestActiveVerificationAsDocument(t *testing.T) {
 		t.Fatalf("%v, exit code %d: %s", err, code, out)
 	}
 	c := got.Chains[0]
-	if c.Active == nil || *c.Active != (activeRun{"quick", 7}) || len(c.Links) != 1 || len(c.Links[0].Requirements) != 2 || c.Links[0].Requirements[0].Since.IsZero() {
+	if c.Active == nil || c.Active.Profile != "quick" || c.Active.Seed != 7 || c.Active.Directory == "" || len(c.Links) != 1 || len(c.Links[0].Requirements) != 2 || c.Links[0].Requirements[0].Since.IsZero() {
 		t.Errorf("%+v", c)
 	}
 }
@@ -254,7 +271,7 @@ func TestWhatWasRecordedIsShown(t *testing.T) {
 
 func TestActiveVerificationUsage(t *testing.T) {
 	calls := fakeKubectl(t)
-	for _, line := range []string{"verify f1 --profile quick", "verify f1 --image x", "verify f1 --seed 1", "verify f1 --record", "verify f1 --active --profile slow"} {
+	for _, line := range []string{"verify f1 --profile quick", "verify f1 --image x", "verify f1 --seed 1", "verify f1 --out x", "verify f1 --record", "verify f1 --active --profile slow"} {
 		if _, errs, code := kubectlDray(line); code != exitUsage {
 			t.Errorf("%s: exit code %d: %s", line, code, errs)
 		}

@@ -17,12 +17,12 @@ const withBridges = `sed 's/\\"name\\": \\"veth\\", \\"status\\": \\"missing\\"/
 // another behind its ports. change is a program of sed for the chain as it is at first.
 func fakeRelink(t *testing.T, change, transport, behind string) (calls func() string) {
 	t.Helper()
-	chain, patched := absoluteTo(t, "chain.json"), filepath.Join(t.TempDir(), "patched")
+	chain, patched := filepath.Join(recorded, "chain.json"), filepath.Join(t.TempDir(), "patched")
 	moved := `s/"generation": 1/"generation": 2/; s/"observedGeneration": 1/"observedGeneration": 2/; s/"transport": "shm"/"transport": "` + transport +
 		`"/; s/"port": "f1u"/"transport": "` + behind + `", &/`
 	return fakeKubectl(t,
 		answer{contains: " patch ", script: "touch " + patched},
-		answer{contains: "configmaps", script: withBridges + absoluteTo(t, "inventories.json")},
+		answer{contains: "configmaps", script: withBridges + filepath.Join(recorded, "inventories.json")},
 		answer{contains: " f1 ", script: fmt.Sprintf("if [ -e %s ]; then sed '%s' %s; else sed '%s' %[3]s; fi", patched, moved, chain, change)})
 }
 

@@ -8,31 +8,37 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/drayage/dray/internal/cluster"
 	"github.com/drayage/dray/internal/measure/live"
-	"github.com/drayage/dray/internal/plan/fleet"
 	"github.com/drayage/dray/internal/result/report"
-	"github.com/drayage/dray/internal/result/verdict"
-	"github.com/drayage/dray/internal/spec/inventory"
 	"github.com/drayage/dray/internal/spec/release"
 )
 
 func (a *app) clusterReportCommand(k *cluster.Kubectl) *cobra.Command {
 	everywhere, file := false, report.PageFile
 	cmd := &cobra.Command{
-		Use:   "report [CHAIN]",
+		Use:   "report [CHAIN | DIRECTORY]",
 		Short: "Write one page with the verdicts, links, pods and nodes of chains",
 		Long: "Write a page that needs no other file: the verdicts of the chains of the namespace, their links with pods and\n" +
 			"transports, the traffic of the last seconds, and the nodes. Its tables are printed as well. What your rights do\n" +
-			"not show is left out with a warning.",
-		Example: "  kubectl dray report f1 -n f1-split\n  kubectl dray report -A --output cluster.html",
+			"not show is left out with a warning.\n\n" +
+			"Of a DIRECTORY that `kubectl dray verify --active` wrote, rebuild the page there and its tables from the\n" +
+			"records, as `dray report` does. Its name has a slash, unlike that of a chain: ./NAME.",
+		Example: "  kubectl dray report f1 -n f1-split\n  kubectl dray report -A --output cluster.html\n  kubectl dray report out/f1-20260101T120000.000",
 		Args:    args(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, argv []string) error {
-			if file == "" {
+			switch {
+			case len(argv) > 0 && strings.ContainsRune(argv[0], '/'):
+				if changed(cmd, "output", "all-namespaces") {
+					return usageError("the page of %s is written there: give no other flag", argv[0])
+				}
+				return a.reportDir(argv[0])
+			case file == "":
 				return usageError("--output needs the name of a file")
 			}
 			all, err := chains(cmd.Context(), k, argv, everywhere)
@@ -76,6 +82,10 @@ func (a *app) clusterReport(ctx context.Context, k *cluster.Kubectl, title strin
 	if err != nil {
 		data.Warnings = append(data.Warnings, "no nodes are shown: "+err.Error())
 	}
+	runtimes, err := k.Runtimes(ctx)
+	if err != nil {
+		data.Warnings = append(data.Warnings, "no container runtimes are shown: "+err.Error())
+	}
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -83,7 +93,7 @@ func (a *app) clusterReport(ctx context.Context, k *cluster.Kubectl, title strin
 		data.Chains = append(data.Chains, reportedChain(&all[i], links))
 	}
 	for _, n := range nodes {
-		data.Nodes = append(data.Nodes, reportedNode(n, all))
+		data.Nodes = append(data.Nodes, cluster.ReportedNode(n, runtimes[n.Name], podsOn(n.Name, all)))
 	}
 	return data, nil
 }
@@ -107,12 +117,10 @@ func reportedChain(c *cluster.Chain, links []live.Link) report.ClusterChain {
 		shown.Detail = "its pods may be " + shown.Detail
 	}
 	for _, l := range c.Status.Links {
-		one := report.ClusterLink{Name: l.Name, Transport: l.Transport, Verdicts: []verdict.Verdict{}, Traffic: trafficOf(c.Name(), l.Name, links)}
-		for _, e := range l.Ends {
-			one.Ends = append(one.Ends, report.ClusterEnd{Function: e.Function, Port: e.Port, Pod: e.Pod, Node: e.Node})
-		}
+		one := l.Reported()
+		one.Traffic = trafficOf(c.Name(), l.Name, links)
 		for _, q := range l.Requirements {
-			one.Verdicts = append(one.Verdicts, reportedVerdict(l.Name, q))
+			one.Verdicts = append(one.Verdicts, q.Verdict(l.Name))
 		}
 		shown.Links = append(shown.Links, one)
 	}
@@ -126,16 +134,6 @@ func specText(text json.RawMessage) string {
 		return ""
 	}
 	return b.String()
-}
-
-// reportedVerdict is the verdict that a condition holds.
-func reportedVerdict(link string, q cluster.Condition) verdict.Verdict {
-	m := verdict.ReadMessage(q.Message)
-	text := func(s string) verdict.Figure { return verdict.Figure{Text: orDash(s)} }
-	return verdict.Verdict{
-		Link: link, Requirement: q.Type, Verdict: q.Word(), Required: text(m.Required), Measured: text(m.Measured), Bound: text(m.Bound),
-		Basis: m.Basis, Reason: m.Because, Needs: m.Needs, Direction: m.At,
-	}
 }
 
 // trafficOf is the traffic of a link in the latest interval. Of a link between nodes each
@@ -160,26 +158,17 @@ func trafficOf(chain, link string, links []live.Link) []report.ClusterFlow {
 	return sorted
 }
 
-func reportedNode(n fleet.Node, all []cluster.Chain) report.ClusterNode {
-	shown := report.ClusterNode{Name: n.Name, Fault: n.Fault, Transports: []string{}}
-	if n.Inventory != nil {
-		shown.Kernel, shown.CPUs = n.Inventory.Host.Kernel, len(n.Inventory.Host.CPUs)
-		for _, t := range n.Inventory.Transports {
-			if t.Status == inventory.OK {
-				shown.Transports = append(shown.Transports, t.Name)
-			}
-		}
-	}
+// podsOn counts the pods of chains on a node.
+func podsOn(node string, all []cluster.Chain) int {
 	pods := map[string]bool{}
 	for i := range all {
 		for _, l := range all[i].Status.Links {
 			for _, e := range l.Ends {
-				if e.Node == n.Name && e.Pod != "" {
+				if e.Node == node && e.Pod != "" {
 					pods[all[i].Metadata.Namespace+"/"+e.Pod] = true
 				}
 			}
 		}
 	}
-	shown.Pods = len(pods)
-	return shown
+	return len(pods)
 }

@@ -16,7 +16,7 @@ import (
 func wholeCluster(t *testing.T) {
 	t.Helper()
 	fakeKubectl(t, answer{contains: "current-context", script: "echo lab"}, answer{contains: "--all-namespaces", file: "all-chains.json"},
-		answer{contains: "configmaps", file: "inventories.json"}, answer{contains: " pods", file: "pods.json"},
+		answer{contains: "configmaps", file: "inventories.json"}, answer{contains: " pods", file: "pods.json"}, answer{contains: " nodes ", file: "nodes.json"},
 		answer{contains: "dray-node-jrpkn", file: "links-n1.json"}, answer{contains: "--raw", file: "links-n2.json"}, answer{contains: "get", file: "chains.json"})
 }
 
@@ -33,7 +33,7 @@ func TestClusterReport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	holds(t, "the page", string(page), "<!DOCTYPE html>", "All chains", "lab", `class="topology wide"`, "function cu-up, cu-up, on n2, f1u", `href="#chain-1"`, "Show the chain", "Its pods may be on n1, n2.")
+	holds(t, "the page", string(page), "<!DOCTYPE html>", "All chains", "lab", `class="topology wide"`, "function cu-up, cu-up, on n2, f1u", "containerd://2.2.0", `href="#chain-1"`, "Show the chain", "Its pods may be on n1, n2.")
 	if strings.Contains(string(page), "Every figure above is computed from") {
 		t.Error("the page has a section for records")
 	}
@@ -59,12 +59,12 @@ func TestClusterReportAsDocument(t *testing.T) {
 // Rights that are missing cost only what they would show.
 func TestClusterReportWithFewRights(t *testing.T) {
 	fakeKubectl(t, answer{contains: "current-context", script: "exit 1"}, answer{contains: "configmaps", fails: "forbidden.txt"},
-		answer{contains: " pods", fails: "forbidden.txt"}, answer{contains: "get", file: "chains.json"})
+		answer{contains: " pods", fails: "forbidden.txt"}, answer{contains: " nodes ", fails: "forbidden.txt"}, answer{contains: "get", file: "chains.json"})
 	out, _, code := kubectlDray("report --json -o " + filepath.Join(t.TempDir(), "page.html"))
 	if code != exitOK {
 		t.Errorf("exit code %d", code)
 	}
-	holds(t, "the document", out, "no traffic is shown: the cluster refuses it", "no nodes are shown: the cluster refuses it", `"requirement": "latency"`)
+	holds(t, "the document", out, "no traffic is shown: the cluster refuses it", "no nodes are shown: the cluster refuses it", "no container runtimes are shown: the cluster refuses it", `"requirement": "latency"`)
 }
 
 func TestClusterReportNeedsAFile(t *testing.T) {

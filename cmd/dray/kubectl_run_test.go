@@ -46,7 +46,7 @@ func (r aRun) start(t *testing.T) (calls, deleted func() string) {
 		answer{contains: " get --ignore-not-found ", script: script(r.existing, "true")},
 		answer{contains: " apply ", script: script(r.apply, "printf 'namespace/f1-split created\\nchain.drayage.io/f1 created\\npod/du created\\n'")},
 		answer{contains: " delete ", script: "cat >" + file + "; " + script(r.remove, "true")},
-		answer{contains: " chains.drayage.io f1 ", script: script(r.chain, "cat "+absoluteTo(t, "chain.json"))})
+		answer{contains: " chains.drayage.io f1 ", script: script(r.chain, "cat "+filepath.Join(recorded, "chain.json"))})
 	return calls, func() string { return namesOf(t, file) }
 }
 
@@ -76,7 +76,7 @@ func namesOf(t *testing.T, file string) string {
 // edited is the recorded chain after a command of sed.
 func (aRun) edited(t *testing.T, change string) string {
 	t.Helper()
-	return "sed '" + change + "' " + absoluteTo(t, "chain.json")
+	return "sed '" + change + "' " + filepath.Join(recorded, "chain.json")
 }
 
 const everything = "f1-split/Pod/du f1-split/Chain/f1 Namespace/f1-split"
@@ -161,7 +161,7 @@ func TestRunThatFailsLeavesNothing(t *testing.T) {
 		deleted, want string
 	}{
 		"apply": {aRun{apply: "echo namespace/f1-split created; echo chain.drayage.io/f1 created; echo error: no quota >&2; exit 1"}, "f1-split/Chain/f1 Namespace/f1-split", "dray: kubectl: error: no quota\n"},
-		"wait":  {aRun{chain: "cat " + absoluteTo(t, "no-chain.txt") + " >&2; exit 1"}, everything, `dray: chain f1-split/f1: there is no chain "f1"`},
+		"wait":  {aRun{chain: "cat " + filepath.Join(recorded, "no-chain.txt") + " >&2; exit 1"}, everything, `dray: chain f1-split/f1: there is no chain "f1"`},
 	} {
 		_, deleted := c.run.start(t)
 		out, errs, code := kubectlDray("run -k dir")
@@ -180,10 +180,10 @@ func TestRunThatFailsLeavesNothing(t *testing.T) {
 func TestRunThatChangesNothing(t *testing.T) {
 	for want, r := range map[string]aRun{
 		"the manifests hold no Chain, so there is nothing to judge; try: dray export --kubernetes FILE\n":  {read: "echo '" + anyPod + "'"},
-		"this cluster has no Chains, so Drayage is not installed there: error: resource mapping not found": {read: "cat " + absoluteTo(t, "no-kind.txt") + " >&2; exit 1"},
+		"this cluster has no Chains, so Drayage is not installed there: error: resource mapping not found": {read: "cat " + filepath.Join(recorded, "no-kind.txt") + " >&2; exit 1"},
 		"kubectl cannot read the manifests: error: must build at directory: not a valid directory":         {read: "echo error: must build at directory: not a valid directory, no such file >&2; exit 1"},
 		"pod/du is still being deleted; try: kubectl wait --for=delete --namespace=f1-split pod/du\n":      {existing: "echo '" + strings.Replace(anyPod, `"name"`, `"deletionTimestamp": "2026-11-23T10:00:00Z", "name"`, 1) + "'"},
-		"the cluster refuses it: Error from server (Forbidden)":                                            {existing: "cat " + absoluteTo(t, "forbidden.txt") + " >&2; exit 1"},
+		"the cluster refuses it: Error from server (Forbidden)":                                            {existing: "cat " + filepath.Join(recorded, "forbidden.txt") + " >&2; exit 1"},
 		"kubectl printed no object: ": {read: "echo text"},
 	} {
 		calls, _ := r.start(t)

@@ -9,12 +9,14 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/drayage/dray/internal/cluster"
+	"github.com/drayage/dray/internal/result/report"
 	"github.com/drayage/dray/internal/result/verdict"
 	"github.com/drayage/dray/internal/spec/layout"
 	"github.com/drayage/dray/internal/spec/manifest"
@@ -231,7 +233,15 @@ func printChains(w io.Writer, width int, all []clusterChain) error {
 	if err := t.Write(w, width); err != nil {
 		return err
 	}
-	return printVerdicts(w, width, all)
+	if err := printVerdicts(w, width, all); err != nil {
+		return err
+	}
+	for _, c := range all {
+		if c.Active != nil && c.Active.Directory != "" {
+			fmt.Fprintf(w, "\nReport: %s\n", filepath.Join(c.Active.Directory, report.PageFile))
+		}
+	}
+	return nil
 }
 
 // state is the link's transport, or that nothing uses the link.

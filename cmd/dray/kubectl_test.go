@@ -20,8 +20,8 @@ import (
 	"github.com/drayage/dray/internal/result/verdict"
 )
 
-// recorded are answers of a real cluster, with its errors.
-const recorded = "testdata/cluster"
+// recorded are answers of a real cluster, with its errors. Some tests change the directory.
+var recorded, _ = filepath.Abs("testdata/cluster")
 
 // answer is what the fake kubectl does if its arguments contain a text.
 type answer struct {
@@ -35,18 +35,14 @@ type answer struct {
 // function lists the calls.
 func fakeKubectl(t *testing.T, answers ...answer) func() string {
 	t.Helper()
-	dir, err := filepath.Abs(recorded)
-	if err != nil {
-		t.Fatal(err)
-	}
 	bin := t.TempDir()
 	calls := filepath.Join(bin, "calls")
 	script := fmt.Sprintf("#!/bin/sh\necho \"$*\" >>%s\ncase \" $* \" in\n", calls)
 	for _, a := range answers {
-		action := "cat " + filepath.Join(dir, a.file)
+		action := "cat " + filepath.Join(recorded, a.file)
 		switch {
 		case a.fails != "":
-			action = "cat " + filepath.Join(dir, a.fails) + " >&2; exit 1"
+			action = "cat " + filepath.Join(recorded, a.fails) + " >&2; exit 1"
 		case a.script != "":
 			action = a.script
 		}
@@ -233,7 +229,7 @@ func TestClusterStatusAsDocument(t *testing.T) {
 
 // TestIdleLinks: no pod has the instance at one end of the link.
 func TestIdleLinks(t *testing.T) {
-	fakeKubectl(t, answer{contains: "get", script: `sed 's/"transport": "shm"/"idle": true, &/' ` + absoluteTo(t, "chains.json")})
+	fakeKubectl(t, answer{contains: "get", script: `sed 's/"transport": "shm"/"idle": true, &/' ` + filepath.Join(recorded, "chains.json")})
 	out, _, _ := kubectlDray("status")
 	holds(t, "idle", out, "  link f1u         idle   cu-up.f1u (")
 	if out, _, _ = kubectlDray("status --json"); !strings.Contains(out, `"idle": true`) {
@@ -244,22 +240,13 @@ func TestIdleLinks(t *testing.T) {
 // TestUnseenChains: the status is about an earlier chain, or missing.
 func TestUnseenChains(t *testing.T) {
 	for name, change := range map[string]string{"changed": `s/"generation": 1/"generation": 2/`, "new": `s/"status": {/"other": {/`} {
-		fakeKubectl(t, answer{contains: "get", script: "sed '" + change + "' " + absoluteTo(t, "chains.json")})
+		fakeKubectl(t, answer{contains: "get", script: "sed '" + change + "' " + filepath.Join(recorded, "chains.json")})
 		out, _, code := kubectlDray("status")
 		holds(t, name, out, "chain f1-split/f1  not planned  dray-operator has not seen this chain as it is now")
 		if code != exitError {
 			t.Errorf("%s: exit code %d", name, code)
 		}
 	}
-}
-
-func absoluteTo(t *testing.T, file string) string {
-	t.Helper()
-	path, err := filepath.Abs(filepath.Join(recorded, file))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
 }
 
 func TestNoChains(t *testing.T) {
@@ -273,7 +260,7 @@ func TestNoChains(t *testing.T) {
 func TestClusterStatusFitsTheTerminal(t *testing.T) {
 	fakeKubectl(t, answer{contains: "get", file: "all-chains.json"}, answer{contains: "configmaps", file: "inventories.json"})
 	var all struct{ Items []cluster.Chain }
-	data, err := os.ReadFile(absoluteTo(t, "all-chains.json"))
+	data, err := os.ReadFile(filepath.Join(recorded, "all-chains.json"))
 	if err == nil {
 		err = json.Unmarshal(data, &all)
 	}
@@ -342,7 +329,7 @@ func TestNodesThatDiffer(t *testing.T) {
 		`0,/"inventory.json": "{/s//"inventory.json": "/`: {
 			"chain f1 on dray-inventory-n1: its inventory cannot be read: ", "The chain's pods may be on n2; not on dray-inventory-n1: "},
 	} {
-		fakeKubectl(t, answer{contains: "configmaps", script: "sed '" + change + "' " + absoluteTo(t, "inventories.json")}, answer{contains: "chains", file: "chain.json"})
+		fakeKubectl(t, answer{contains: "configmaps", script: "sed '" + change + "' " + filepath.Join(recorded, "inventories.json")}, answer{contains: "chains", file: "chain.json"})
 		out, errs, code := kubectlDray("plan f1")
 		if holds(t, "plan", out, wants...); code != exitOK || errs != "" {
 			t.Errorf("exit code %d, %s", code, errs)

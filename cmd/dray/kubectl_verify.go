@@ -25,8 +25,14 @@ with draygen in place of each function, send traffic on the copy's links, judge
 it as dray verify does on one host, and delete the copy. The chain itself goes
 on, and shares the nodes' CPUs. Links of a function with several pods are measured
 once for each pair of nodes. A bitrate of TCP is measured by iperf3, a link of
-memif by draygen-dpdk. A delay between nodes, which have two clocks, is shown as
-the nodes see it; what else cannot be decided says why.`
+DPDK's own devices by draygen-dpdk. A delay between nodes, which have two clocks,
+is shown as the nodes see it; what else cannot be decided says why.
+
+The records of --active and a page go to out/CHAIN-TIME, or the directory of
+--out; dray report and kubectl dray report show them again. If the default
+directory cannot be created, as on a read-only file system, a warning says so,
+and the verdicts are only printed. Without --active, nothing is measured, so
+there are no records: kubectl dray report writes a page of what the nodes see.`
 
 func (a *app) clusterVerifyCommand(k *cluster.Kubectl) *cobra.Command {
 	var timeout time.Duration
@@ -35,7 +41,7 @@ func (a *app) clusterVerifyCommand(k *cluster.Kubectl) *cobra.Command {
 		Use:     "verify CHAIN",
 		Short:   "Show the verdict on every requirement of a chain, or measure its links",
 		Long:    clusterVerifyLong,
-		Example: "  kubectl dray verify f1 -n f1-split\n  kubectl dray verify f1 --timeout 1m --json\n  kubectl dray verify f1 --active --profile quick",
+		Example: "  kubectl dray verify f1 -n f1-split\n  kubectl dray verify f1 --timeout 1m --json\n  kubectl dray verify f1 --active --profile quick --out /tmp/f1",
 		Args:    args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, argv []string) error {
 			if err := active.check(cmd); err != nil {

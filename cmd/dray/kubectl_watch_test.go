@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -75,7 +76,7 @@ func TestNodesThatDoNotAnswer(t *testing.T) {
 }
 
 func TestTopOfAWaitingChain(t *testing.T) {
-	calls := fakeKubectl(t, answer{contains: "-- chains", script: "sed 's/\"node\"/\"other\"/' " + absoluteTo(t, "chain.json")})
+	calls := fakeKubectl(t, answer{contains: "-- chains", script: "sed 's/\"node\"/\"other\"/' " + filepath.Join(recorded, "chain.json")})
 	out, _, code := kubectlDray("top f1 --samples 1")
 	if holds(t, "top", out, "no link has reported yet; `kubectl dray status` says"); code != exitOK || strings.Contains(calls(), "pods") {
 		t.Errorf("exit code %d, calls %s", code, calls())
@@ -120,7 +121,7 @@ func TestVerifyReturnsAtOnceWhatIsDecided(t *testing.T) {
 		// Traffic may never show it, so nothing is waited for.
 		{"102s/True/Unknown/; 103s/latency/min_bitrate/", exitNotMeasurable, "min_bitrate"},
 	} {
-		fakeKubectl(t, answer{contains: " f1 ", script: "sed '" + c.change + "' " + absoluteTo(t, "chain.json")})
+		fakeKubectl(t, answer{contains: " f1 ", script: "sed '" + c.change + "' " + filepath.Join(recorded, "chain.json")})
 		begin := time.Now()
 		out, errs, code := kubectlDray("verify f1 --timeout 1m")
 		if holds(t, c.want, out, c.want); code != c.code || errs != "" || time.Since(begin) > 30*time.Second {
@@ -131,7 +132,7 @@ func TestVerifyReturnsAtOnceWhatIsDecided(t *testing.T) {
 
 // TestVerifyWaits: the first answer is undecided.
 func TestVerifyWaits(t *testing.T) {
-	chain := absoluteTo(t, "chain.json")
+	chain := filepath.Join(recorded, "chain.json")
 	seen := t.TempDir() + "/seen"
 	fakeKubectl(t, answer{contains: " f1 ", script: "if [ -e " + seen + " ]; then cat " + chain + "; else touch " + seen + "; sed '102s/True/Unknown/' " + chain + "; fi"})
 	out, errs, code := kubectlDray("verify f1")
@@ -143,7 +144,7 @@ func TestVerifyWaits(t *testing.T) {
 
 // TestVerifyOfANewChain: the operator has not seen it at the first look, or not at two.
 func TestVerifyOfANewChain(t *testing.T) {
-	chain := absoluteTo(t, "chain.json")
+	chain := filepath.Join(recorded, "chain.json")
 	for looks, says := range map[int]bool{1: false, 2: true} {
 		seen := t.TempDir() + "/seen"
 		fakeKubectl(t, answer{contains: " f1 ", script: fmt.Sprintf(`echo >>%s; if [ $(wc -l <%[1]s) -gt %d ]; then cat %s; else sed 's/"status": {/"other": {/' %[3]s; fi`, seen, looks, chain)})
@@ -155,7 +156,7 @@ func TestVerifyOfANewChain(t *testing.T) {
 }
 
 func TestVerifyStopsWaiting(t *testing.T) {
-	fakeKubectl(t, answer{contains: " f1 ", script: `sed '/every link has its pods/,/Ready"$/{s/every link has its pods/link f1u: no pod has du.f1u/;s/True/False/}' ` + absoluteTo(t, "chain.json")})
+	fakeKubectl(t, answer{contains: " f1 ", script: `sed '/every link has its pods/,/Ready"$/{s/every link has its pods/link f1u: no pod has du.f1u/;s/True/False/}' ` + filepath.Join(recorded, "chain.json")})
 	out, errs, code := kubectlDray("verify f1 --timeout 0")
 	holds(t, "standard error", errs, "Undecided after 0s: link f1u: no pod has du.f1u")
 	if holds(t, "verify", out, "waiting"); code != exitNotMeasurable {

@@ -27,6 +27,7 @@ type Active struct {
 	Options  verify.Options
 	Progress func(runner.Progress) // before each trial
 	Prolong  func(text string)     // before the run is prolonged
+	Run      *Run                  // keeps the records; nil: nothing does
 }
 
 // Expect is about how long Measure takes on a copy of the chain c. It is an error if c has no link with
@@ -51,10 +52,16 @@ func (k *Kubectl) Measure(ctx context.Context, s *StandIn, as *Chain, a Active) 
 	if err != nil {
 		return nil, err
 	}
+	placed(p, s, as)
+	sink, err := a.Run.begin(p, as, k.where(ctx, s, as, nodes))
+	if err != nil {
+		return nil, err
+	}
 	trials, err := verify.Links(ctx, verify.Input{
-		Plan: p, Options: a.Options, Run: s.Of, Progress: a.Progress, Prolong: a.Prolong,
-		Env: func() record.Environment { return environment(p, as, nodes) },
-		Far: func(e plan.End) (instrument.Endpoint, error) { return ends[e.String()], nil },
+		Plan: p, Options: a.Options, Run: a.Run.id(s), Progress: a.Progress, Prolong: a.Prolong, Sink: sink,
+		Env:   func() record.Environment { return environment("", p, nodes) },
+		EnvOf: func(e plan.End) record.Environment { return environment(as.nodeOf(e.Function), p, nodes) },
+		Far:   func(e plan.End) (instrument.Endpoint, error) { return ends[e.String()], nil },
 	})
 	if err != nil {
 		return nil, err
@@ -116,13 +123,13 @@ func cpusOf(c *Chain, function string, nodes []fleet.Node) []int {
 	return nil
 }
 
-// environment describes the first node of a chain, and its links as they are planned.
-func environment(p *plan.Plan, c *Chain, nodes []fleet.Node) record.Environment {
+// environment describes a node, and the links as they are planned. How busy the node is, is not known.
+func environment(node string, p *plan.Plan, nodes []fleet.Node) record.Environment {
 	env := record.Environment{}
 	for _, n := range nodes {
-		if slices.Contains(c.Nodes(), n.Name) && n.Inventory != nil {
+		if n.Name == node && n.Inventory != nil {
 			env = runner.OfHost(n.Inventory.Host)
-			break
+			env.LoadBefore = 0 // it was the load when the node described itself
 		}
 	}
 	env.Dray, env.Qdiscs = release.Version(), map[string]string{}

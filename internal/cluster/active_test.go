@@ -11,8 +11,10 @@ import (
 	"time"
 
 	"github.com/drayage/dray/internal/plan"
+	"github.com/drayage/dray/internal/plan/fleet"
 	"github.com/drayage/dray/internal/result/verdict"
 	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/inventory"
 	"github.com/drayage/dray/internal/spec/manifest"
 )
 
@@ -64,6 +66,51 @@ func TestConditionsAreMeasured(t *testing.T) {
 	met := judged("far", verdict.Verdict{Link: "far", Requirement: "packet_loss_ratio", Verdict: verdict.Missed})
 	if met[0].Status != isFalse || met[1].Status != "Unknown" || met[1].Message != "required: x; because: no link like this one was measured, because its pods started or moved meanwhile; needs: another run" {
 		t.Errorf("a verdict, and none: %+v", met)
+	}
+}
+
+// TestPlacedPlanIsOfTheCopy, and gives no reason that holds on one node only.
+func TestPlacedPlanIsOfTheCopy(t *testing.T) {
+	as := aChain()
+	p := &plan.Plan{Chain: "f1-dray-verify", Host: "n1", Functions: []plan.Function{{Name: "a"}, {Name: "c"}}}
+	for _, name := range []string{"near", "far"} {
+		p.Links = append(p.Links, plan.Link{Name: name, Reason: "fastest on one node", Rejected: []plan.Rejected{{Transport: "veth"}}, Evidence: []plan.Evidence{{Requirement: "latency"}}})
+	}
+	placed(p, &StandIn{Of: "f1", Chain: "f1-dray-verify"}, as)
+	near, far := p.Links[0], p.Links[1]
+	if p.Chain != "f1" || p.Host != "n1, n2" || p.Functions[0].Host != "n1" || p.Functions[1].Host != "n2" {
+		t.Errorf("%+v", p)
+	}
+	if near.Reason != "fastest on one node" || len(near.Evidence) != 1 || far.Reason != "its ends are on different nodes" || far.Rejected != nil || far.Evidence != nil {
+		t.Errorf("%+v and %+v", near, far)
+	}
+}
+
+// TestEnvironmentIsOfTheSender's node, whose load at that time is not known.
+func TestEnvironmentIsOfTheSender(t *testing.T) {
+	nodes := []fleet.Node{{Name: "n0"}}
+	for name, kernel := range map[string]string{"n1": "6.1", "n2": "6.12"} {
+		nodes = append(nodes, fleet.Node{Name: name, Inventory: &inventory.Inventory{Host: inventory.Host{Kernel: kernel, Load1: 3}}})
+	}
+	for function, kernel := range map[string]string{"a": "6.1", "c": "6.12", "none": ""} {
+		if env := environment(aChain().nodeOf(function), &plan.Plan{}, nodes); env.Kernel != kernel || env.LoadBefore != 0 || env.Dray == "" {
+			t.Errorf("%s: %+v", function, env)
+		}
+	}
+}
+
+// TestReportedNodes have the pods of the copy, and what they have published.
+func TestReportedNodes(t *testing.T) {
+	calibration := []inventory.Calibration{{Transport: "shm"}}
+	n := fleet.Node{Name: "n1", Inventory: &inventory.Inventory{Host: inventory.Host{CPUModel: "c", CPUs: []int{0, 1}}, Calibration: calibration, Transports: []inventory.Transport{
+		{Item: inventory.Item{Name: "shm", Status: inventory.OK}}, {Item: inventory.Item{Name: "ovs", Status: inventory.Missing}},
+	}}}
+	got := ReportedNode(n, "containerd://2", 3)
+	if got.CPUModel != "c" || got.CPUs != 2 || got.Runtime != "containerd://2" || got.Pods != 3 || len(got.Transports) != 1 || len(got.Calibration) != 1 {
+		t.Errorf("%+v", got)
+	}
+	if got := ReportedNode(fleet.Node{Name: "n2", Fault: "broken"}, "", 0); got.Fault != "broken" || got.Transports == nil || got.Calibration == nil {
+		t.Errorf("%+v", got)
 	}
 }
 
@@ -172,7 +219,7 @@ func TestTheEnvironmentHasThePlannedQdiscs(t *testing.T) {
 		{Shape: &bucket, Ends: []plan.End{{Function: "a", Port: "far"}, {Function: "c", Port: "far", Shape: &own}}},
 		{Ends: []plan.End{{Function: "a", Port: "near"}}},
 	}}
-	got := environment(p, aChain(), nil).Qdiscs
+	got := environment("", p, nil).Qdiscs
 	if want := map[string]string{"a.far": "tbf rate 30Mbps burst 80Ki latency 20ms", "c.far": "tbf rate 10Mbps burst 80Ki latency 20ms"}; !maps.Equal(got, want) {
 		t.Errorf("%q", got)
 	}

@@ -38,3 +38,27 @@ func (k *Kubectl) Nodes(ctx context.Context) ([]fleet.Node, error) {
 	}
 	return nodes, nil
 }
+
+// Runtimes are the container runtimes of the nodes, with their versions.
+func (k *Kubectl) Runtimes(ctx context.Context) (map[string]string, error) {
+	var list struct {
+		Items []struct {
+			Metadata struct {
+				Name string `json:"name"`
+			} `json:"metadata"`
+			Status struct {
+				Info struct {
+					Runtime string `json:"containerRuntimeVersion"`
+				} `json:"nodeInfo"`
+			} `json:"status"`
+		} `json:"items"`
+	}
+	if err := k.get(ctx, &list, nil, "nodes"); err != nil {
+		return nil, err
+	}
+	runtimes := map[string]string{}
+	for _, n := range list.Items {
+		runtimes[n.Metadata.Name] = n.Status.Info.Runtime
+	}
+	return runtimes, nil
+}

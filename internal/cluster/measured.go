@@ -14,18 +14,14 @@ import (
 // Measured are the links of the chain c with the verdicts on its copy, as is the copy's state. Each link has
 // the ends that were measured. Links of instances whose pods are on the same nodes have one measurement.
 func (c *Chain) Measured(as *Chain, verdicts []verdict.Verdict) ([]Link, error) {
-	own, err := manifest.Parse(c.Metadata.Name, c.Spec)
+	kind, err := c.kinds()
 	if err != nil {
 		return nil, err
-	}
-	declared := map[string]string{}
-	for _, f := range own.Functions {
-		declared[f.Name] = f.Of
 	}
 	measured := map[string]Link{}
 	for _, l := range slices.Backward(as.Status.Links) { // the first remains
 		if l.Runs() {
-			measured[l.kind(declared)] = l
+			measured[kind(l)] = l
 		}
 	}
 	var all []Link
@@ -34,14 +30,8 @@ func (c *Chain) Measured(as *Chain, verdicts []verdict.Verdict) ([]Link, error) 
 			all = append(all, l)
 			continue
 		}
-		same := measured[l.kind(declared)]
-		var of []verdict.Verdict
-		for _, v := range verdicts {
-			if v.Link == same.Name {
-				of = append(of, v)
-			}
-		}
-		l.Requirements = l.judged(of)
+		same := measured[kind(l)]
+		l.Requirements = l.judged(verdictsOn(same.Name, verdicts))
 		if len(same.Ends) > 0 {
 			l.Ends, l.Transport = same.Ends, same.Transport
 		}
@@ -50,27 +40,43 @@ func (c *Chain) Measured(as *Chain, verdicts []verdict.Verdict) ([]Link, error) 
 	return all, nil
 }
 
-// kind is equal for links that are made in the same way: what the chain file calls the link, and the nodes of its
-// ends. declared are the names of functions with instances there, by instance.
-func (l *Link) kind(declared map[string]string) string {
-	name, nodes := l.Name, []string{}
-	for _, e := range l.Ends {
-		if of := declared[e.Function]; of != "" {
-			name = of + "." + e.Port
+// verdictsOn are those on a link.
+func verdictsOn(link string, all []verdict.Verdict) (some []verdict.Verdict) {
+	for _, v := range all {
+		if v.Link == link {
+			some = append(some, v)
 		}
-		nodes = append(nodes, e.Node)
 	}
-	return name + " " + strings.Join(nodes, " ")
+	return some
 }
 
-// judged are the requirements of a link by the verdicts on its copy. A delay between nodes that is left undecided is
-// what the nodes see of the applications' traffic, since only the nodes compare their clocks.
+// kinds returns what is equal for links that are made in the same way: what the chain file calls the link, and the
+// nodes of its ends.
+func (c *Chain) kinds() (func(Link) string, error) {
+	own, err := manifest.Parse(c.Metadata.Name, c.Spec)
+	if err != nil {
+		return nil, err
+	}
+	return func(l Link) string {
+		name, nodes := l.Name, []string{}
+		for _, e := range l.Ends {
+			if f := own.Function(e.Function); f != nil && f.Of != "" {
+				name = f.Of + "." + e.Port
+			}
+			nodes = append(nodes, e.Node)
+		}
+		return name + " " + strings.Join(nodes, " ")
+	}, nil
+}
+
+// judged are the requirements of a link by the verdicts on its copy.
 func (l *Link) judged(measured []verdict.Verdict) []Condition {
 	var all []Condition
+	seen := l.seen(measured)
 	for _, v := range measured {
-		q := conditionOf(v)
-		if seen := find(l.Requirements, v.Requirement); v.Verdict == verdict.NotMeasurable && seen.Status != "" && l.crosses() && verdict.IsDelay(v.Requirement) {
-			q = seen
+		q := find(seen, v.Requirement)
+		if q.Status == "" {
+			q = conditionOf(v)
 		}
 		all = append(all, q)
 	}
@@ -83,6 +89,18 @@ func (l *Link) judged(measured []verdict.Verdict) []Condition {
 		}
 	}
 	return all
+}
+
+// seen are the requirements of a link on which the nodes' verdicts take the place of those on its copy: a delay
+// between nodes that is left undecided, since only the nodes compare their clocks. They see the applications' traffic.
+func (l *Link) seen(measured []verdict.Verdict) (some []Condition) {
+	for _, v := range measured {
+		q := find(l.Requirements, v.Requirement)
+		if v.Verdict == verdict.NotMeasurable && q.Status != "" && l.crosses() && verdict.IsDelay(v.Requirement) {
+			some = append(some, q)
+		}
+	}
+	return some
 }
 
 // conditionOf is a verdict as a condition.

@@ -23,6 +23,7 @@ type StandIn struct {
 	Chain     string        // the copy's name
 	Of        string        // the chain's
 	Pods      []string      // of its functions
+	Image     string        // of draygen
 	Objects   []Object      // to be applied
 	Life      time.Duration // after which its pods end by themselves
 	uid       string        // of the chain
@@ -58,6 +59,7 @@ func (k *Kubectl) StandIn(ctx context.Context, c *Chain, image string, life time
 			return nil, err
 		}
 	}
+	s.Image = image
 	spec, err := nativePorts(c)
 	if err != nil {
 		return nil, err
