@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -63,14 +64,18 @@ func TestAnActiveVerification(t *testing.T) {
 	c.ready("cu-up", "du", "ru")
 	c.in("wait", "--for=condition=Ready", "chain/f1", "--timeout", patience.String())
 	if testing.Short() {
-		c.scheduled("0", "True", "3 met on ")
+		volume := c.recordsVolume()
+		c.scheduled(volume, "0", "True", "3 met on ")
+		if data := c.recordedRun(c.fetch(volume)); len(data.Verdicts) != 3 || len(data.Warnings) != 1 {
+			c.t.Errorf("%+v, and warnings %q: its account may not see nodes", data.Verdicts, data.Warnings)
+		}
 		return
 	}
 	c.verifiedByHand()
 	drop := []string{"INPUT", "-p", "udp", "--dport", "14789", "-m", "statistic", "--mode", "random", "--probability", "0.3", "-j", "DROP"}
 	c.on("n2", slices.Concat([]string{"iptables-nft", "-I"}, drop)...)
 	t.Cleanup(func() { c.on("n2", slices.Concat([]string{"iptables-nft", "-D"}, drop)...) })
-	c.scheduled("4", "False", "7 met, 1 missed (link far, packet_loss_ratio) on ")
+	c.scheduled(nil, "4", "False", "7 met, 1 missed (link far, packet_loss_ratio) on ")
 }
 
 // verifiedByHand measures chainOfThree, and fails to do so.
@@ -78,12 +83,19 @@ func (c *cluster) verifiedByHand() {
 	c.t.Helper()
 	dray := c.plugin()
 	nothingNew := c.nothingNew()
-	out, code := dray("verify", "f1", "--active", "--profile", "quick", "--seed", "1", "--json")
+	dir := filepath.Join(c.t.TempDir(), "run")
+	out, code := dray("verify", "f1", "--active", "--profile", "quick", "--seed", "1", "--out", dir, "--json")
 	if got := decided(c.t, out); code != 0 || !maps.Equal(got, everyVerdict) {
 		c.t.Errorf("exit code %d: %v, not %v", code, got, everyVerdict)
 	}
 	c.until("as it was", nothingNew)
-	out, code = dray("verify", "f1", "--active", "--profile", "quick", "--image", "dray.local/none:1", "--json")
+	if data := c.recordedRun(dir); len(data.Verdicts) != len(everyVerdict) || data.ExitCode() != 0 || !strings.HasPrefix(data.Run.Cluster.Nodes[0].Runtime, "containerd://") {
+		c.t.Errorf("the records say %+v on %+v", data.Verdicts, data.Run.Cluster.Nodes)
+	}
+	if out, code := dray("report", dir); code != 0 || !strings.Contains(out, "f1: all 8 requirements met") {
+		c.t.Errorf("the report of its records: exit code %d", code)
+	}
+	out, code = dray("verify", "f1", "--active", "--profile", "quick", "--image", "dray.local/none:1", "--out", dir+"-none", "--json")
 	var failed struct{ Error, Fix string }
 	if err := json.Unmarshal([]byte(out), &failed); err != nil || code != 1 || failed.Fix == "" || !strings.Contains(failed.Error, "does not start") {
 		c.t.Errorf("without an image: %v, exit code %d", err, code)
@@ -145,15 +157,16 @@ func decided(t *testing.T, document string) map[string]string {
 	return all
 }
 
-// scheduled runs the job of the example once. With its rights, it records an outcome and forges no verdict.
-func (c *cluster) scheduled(exit, status, want string) {
+// scheduled runs the job of the example once. With its rights, it records an outcome and forges no verdict. Without a
+// volume, it says that its records are lost.
+func (c *cluster) scheduled(volume *records, exit, status, want string) {
 	c.t.Helper()
 	for _, file := range []string{"rbac", "cronjob"} {
 		text, err := os.ReadFile("../../../examples/kubernetes/verify/" + file + ".yaml")
 		if err != nil {
 			c.t.Fatal(err)
 		}
-		if _, err := c.run(strings.ReplaceAll(string(text), "f1-split", c.namespace), "kubectl", "apply", "-f", "-"); err != nil {
+		if _, err := c.run(volume.mounted(strings.ReplaceAll(string(text), "f1-split", c.namespace)), "kubectl", "apply", "-f", "-"); err != nil {
 			c.t.Fatal(err)
 		}
 	}
@@ -167,7 +180,11 @@ func (c *cluster) scheduled(exit, status, want string) {
 		}
 		return err
 	})
-	c.t.Logf("the job:\n%s", c.in("logs", "job/now"))
+	logs := c.in("logs", "job/now")
+	c.t.Logf("the job:\n%s", logs)
+	if lost := strings.Contains(logs, "the records are not kept: "); lost != (volume == nil) {
+		c.t.Errorf("without records: %v", lost)
+	}
 	if code := c.in("get", "pods", "-l", "job-name=now", "-o", "jsonpath={.items[0].status.containerStatuses[0].state.terminated.exitCode}"); code != exit {
 		c.t.Errorf("the job has exit code %s", code)
 	}
