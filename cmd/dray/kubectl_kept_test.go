@@ -40,7 +40,7 @@ func TestActiveVerificationKeepsItsRecords(t *testing.T) {
 	if len(where.Links) != 1 || where.Links[0].Transport != "shm" || where.Links[0].Ends[0] != (report.ClusterEnd{Function: "cu-up", Port: "f1u", Pod: "f1-dray-verify-cu-up", Node: "n2"}) {
 		t.Errorf("the links: %+v", where.Links)
 	}
-	if len(where.Nodes) != 1 || where.Nodes[0].Name != "n2" || where.Nodes[0].Kernel != "6.12.0" || where.Nodes[0].CPUModel != "a processor" || where.Nodes[0].Runtime != "containerd://2.2.0" || where.Nodes[0].Pods != 2 {
+	if len(where.Nodes) != 1 || where.Nodes[0].Name != "n2" || where.Nodes[0].Kernel != "6.12.0" || where.Nodes[0].CPUModel != "a processor" || where.Nodes[0].Runtime != "containerd://2.2.0" || where.Nodes[0].OS != "Debian GNU/Linux 13 (trixie)" || where.Nodes[0].Pods != 2 {
 		t.Errorf("the nodes: %+v", where.Nodes)
 	}
 	for _, trial := range data.Trials {
@@ -158,5 +158,5 @@ func TestKeptRunSaysWhatItDoesNotKnow(t *testing.T) {
 	if err != nil || data.Run.Cluster.Nodes[0].Runtime != "" {
 		t.Fatalf("%v", err)
 	}
-	holds(t, "the warnings", strings.Join(data.Warnings, "\n"), "the nodes' container runtimes are not known: the cluster refuses it")
+	holds(t, "the warnings", strings.Join(data.Warnings, "\n"), "the nodes' systems and container runtimes are not known: the cluster refuses it")
 }

@@ -82,9 +82,9 @@ func (a *app) clusterReport(ctx context.Context, k *cluster.Kubectl, title strin
 	if err != nil {
 		data.Warnings = append(data.Warnings, "no nodes are shown: "+err.Error())
 	}
-	runtimes, err := k.Runtimes(ctx)
+	machines, err := k.Machines(ctx)
 	if err != nil {
-		data.Warnings = append(data.Warnings, "no container runtimes are shown: "+err.Error())
+		data.Warnings = append(data.Warnings, "no operating systems and container runtimes are shown: "+err.Error())
 	}
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -93,7 +93,7 @@ func (a *app) clusterReport(ctx context.Context, k *cluster.Kubectl, title strin
 		data.Chains = append(data.Chains, reportedChain(&all[i], links))
 	}
 	for _, n := range nodes {
-		data.Nodes = append(data.Nodes, cluster.ReportedNode(n, runtimes[n.Name], podsOn(n.Name, all)))
+		data.Nodes = append(data.Nodes, cluster.ReportedNode(n, machines[n.Name], podsOn(n.Name, all)))
 	}
 	return data, nil
 }

@@ -64,7 +64,7 @@ func TestClusterReportWithFewRights(t *testing.T) {
 	if code != exitOK {
 		t.Errorf("exit code %d", code)
 	}
-	holds(t, "the document", out, "no traffic is shown: the cluster refuses it", "no nodes are shown: the cluster refuses it", "no container runtimes are shown: the cluster refuses it", `"requirement": "latency"`)
+	holds(t, "the document", out, "no traffic is shown: the cluster refuses it", "no nodes are shown: the cluster refuses it", "no operating systems and container runtimes are shown: the cluster refuses it", `"requirement": "latency"`)
 }
 
 func TestClusterReportNeedsAFile(t *testing.T) {

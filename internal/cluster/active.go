@@ -129,7 +129,8 @@ func environment(node string, p *plan.Plan, nodes []fleet.Node) record.Environme
 	for _, n := range nodes {
 		if n.Name == node && n.Inventory != nil {
 			env = runner.OfHost(n.Inventory.Host)
-			env.LoadBefore = 0 // it was the load when the node described itself
+			// It is the system of dray-node's image, and the load when dray-node looked.
+			env.OS, env.LoadBefore = "", 0
 		}
 	}
 	env.Dray, env.Qdiscs = release.Version(), map[string]string{}

@@ -86,14 +86,14 @@ func TestPlacedPlanIsOfTheCopy(t *testing.T) {
 	}
 }
 
-// TestEnvironmentIsOfTheSender's node, whose load at that time is not known.
+// TestEnvironmentIsOfTheSender's node, whose load and system are not known.
 func TestEnvironmentIsOfTheSender(t *testing.T) {
 	nodes := []fleet.Node{{Name: "n0"}}
 	for name, kernel := range map[string]string{"n1": "6.1", "n2": "6.12"} {
-		nodes = append(nodes, fleet.Node{Name: name, Inventory: &inventory.Inventory{Host: inventory.Host{Kernel: kernel, Load1: 3}}})
+		nodes = append(nodes, fleet.Node{Name: name, Inventory: &inventory.Inventory{Host: inventory.Host{Kernel: kernel, OS: "an image", Load1: 3}}})
 	}
 	for function, kernel := range map[string]string{"a": "6.1", "c": "6.12", "none": ""} {
-		if env := environment(aChain().nodeOf(function), &plan.Plan{}, nodes); env.Kernel != kernel || env.LoadBefore != 0 || env.Dray == "" {
+		if env := environment(aChain().nodeOf(function), &plan.Plan{}, nodes); env.Kernel != kernel || env.LoadBefore != 0 || env.OS != "" || env.Dray == "" {
 			t.Errorf("%s: %+v", function, env)
 		}
 	}
@@ -105,11 +105,11 @@ func TestReportedNodes(t *testing.T) {
 	n := fleet.Node{Name: "n1", Inventory: &inventory.Inventory{Host: inventory.Host{CPUModel: "c", CPUs: []int{0, 1}}, Calibration: calibration, Transports: []inventory.Transport{
 		{Item: inventory.Item{Name: "shm", Status: inventory.OK}}, {Item: inventory.Item{Name: "ovs", Status: inventory.Missing}},
 	}}}
-	got := ReportedNode(n, "containerd://2", 3)
-	if got.CPUModel != "c" || got.CPUs != 2 || got.Runtime != "containerd://2" || got.Pods != 3 || len(got.Transports) != 1 || len(got.Calibration) != 1 {
+	got := ReportedNode(n, Machine{"containerd://2", "Debian"}, 3)
+	if got.CPUModel != "c" || got.CPUs != 2 || got.Runtime != "containerd://2" || got.OS != "Debian" || got.Pods != 3 || len(got.Transports) != 1 || len(got.Calibration) != 1 {
 		t.Errorf("%+v", got)
 	}
-	if got := ReportedNode(fleet.Node{Name: "n2", Fault: "broken"}, "", 0); got.Fault != "broken" || got.Transports == nil || got.Calibration == nil {
+	if got := ReportedNode(fleet.Node{Name: "n2", Fault: "broken"}, Machine{}, 0); got.Fault != "broken" || got.Transports == nil || got.Calibration == nil {
 		t.Errorf("%+v", got)
 	}
 }

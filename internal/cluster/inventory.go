@@ -39,26 +39,30 @@ func (k *Kubectl) Nodes(ctx context.Context) ([]fleet.Node, error) {
 	return nodes, nil
 }
 
-// Runtimes are the container runtimes of the nodes, with their versions.
-func (k *Kubectl) Runtimes(ctx context.Context) (map[string]string, error) {
+// Machine is what the kubelet says of its node: dray-node sees only its own container's root file system.
+type Machine struct {
+	Runtime string `json:"containerRuntimeVersion"` // of containers, with its version
+	OS      string `json:"osImage"`
+}
+
+// Machines are the nodes as their kubelets describe them, by name.
+func (k *Kubectl) Machines(ctx context.Context) (map[string]Machine, error) {
 	var list struct {
 		Items []struct {
 			Metadata struct {
 				Name string `json:"name"`
 			} `json:"metadata"`
 			Status struct {
-				Info struct {
-					Runtime string `json:"containerRuntimeVersion"`
-				} `json:"nodeInfo"`
+				Info Machine `json:"nodeInfo"`
 			} `json:"status"`
 		} `json:"items"`
 	}
 	if err := k.get(ctx, &list, nil, "nodes"); err != nil {
 		return nil, err
 	}
-	runtimes := map[string]string{}
+	machines := map[string]Machine{}
 	for _, n := range list.Items {
-		runtimes[n.Metadata.Name] = n.Status.Info.Runtime
+		machines[n.Metadata.Name] = n.Status.Info
 	}
-	return runtimes, nil
+	return machines, nil
 }

@@ -115,9 +115,9 @@ func (r *Run) Close() error {
 // where describes where a running copy is.
 func (k *Kubectl) where(ctx context.Context, s *StandIn, as *Chain, nodes []fleet.Node) *report.RunCluster {
 	w := &report.RunCluster{Context: k.Context(ctx), Namespace: s.Namespace, Copy: s.Chain, Image: s.Image, Links: []report.ClusterLink{}, Nodes: []report.ClusterNode{}, Warnings: []string{}}
-	runtimes, err := k.Runtimes(ctx)
+	machines, err := k.Machines(ctx)
 	if err != nil {
-		w.Warnings = append(w.Warnings, "the nodes' container runtimes are not known: "+err.Error())
+		w.Warnings = append(w.Warnings, "the nodes' systems and container runtimes are not known: "+err.Error())
 	}
 	pods := map[string][]string{}
 	for _, l := range as.Status.Links {
@@ -136,7 +136,7 @@ func (k *Kubectl) where(ctx context.Context, s *StandIn, as *Chain, nodes []flee
 		if i := slices.IndexFunc(nodes, func(n fleet.Node) bool { return n.Name == name }); i >= 0 {
 			n = nodes[i]
 		}
-		w.Nodes = append(w.Nodes, ReportedNode(n, runtimes[name], len(pods[name])))
+		w.Nodes = append(w.Nodes, ReportedNode(n, machines[name], len(pods[name])))
 	}
 	return w
 }
@@ -205,14 +205,14 @@ func (q Condition) Verdict(link string) verdict.Verdict {
 	}
 }
 
-// ReportedNode is a node as reports show it, with its container runtime and the number of pods there.
-func ReportedNode(n fleet.Node, runtime string, pods int) report.ClusterNode {
-	shown := report.ClusterNode{Name: n.Name, Fault: n.Fault, Transports: []string{}, Runtime: runtime, Pods: pods, Calibration: []inventory.Calibration{}}
+// ReportedNode is a node as reports show it, with the number of pods there.
+func ReportedNode(n fleet.Node, m Machine, pods int) report.ClusterNode {
+	shown := report.ClusterNode{Name: n.Name, Fault: n.Fault, Transports: []string{}, OS: m.OS, Runtime: m.Runtime, Pods: pods, Calibration: []inventory.Calibration{}}
 	if n.Inventory == nil {
 		return shown
 	}
 	h := n.Inventory.Host
-	shown.Kernel, shown.CPUs, shown.OS, shown.CPUModel = h.Kernel, len(h.CPUs), h.OS, h.CPUModel
+	shown.Kernel, shown.CPUs, shown.CPUModel = h.Kernel, len(h.CPUs), h.CPUModel
 	for _, t := range n.Inventory.Transports {
 		if t.Status == inventory.OK {
 			shown.Transports = append(shown.Transports, t.Name)
