@@ -3,13 +3,17 @@
 package cluster
 
 import (
+	"context"
 	"encoding/json"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/drayage/dray/internal/measure/instrument"
 	"github.com/drayage/dray/internal/plan"
 	"github.com/drayage/dray/internal/plan/fleet"
 	"github.com/drayage/dray/internal/result/verdict"
@@ -222,5 +226,37 @@ func TestTheEnvironmentHasThePlannedQdiscs(t *testing.T) {
 	got := environment("", p, nil).Qdiscs
 	if want := map[string]string{"a.far": "tbf rate 30Mbps burst 80Ki latency 20ms", "c.far": "tbf rate 10Mbps burst 80Ki latency 20ms"}; !maps.Equal(got, want) {
 		t.Errorf("%q", got)
+	}
+}
+
+// TestProgramsOfAnImage: what an image lacks is said, and each pod is asked once.
+func TestProgramsOfAnImage(t *testing.T) {
+	dir := t.TempDir()
+	script := `#!/bin/sh
+echo "$*" >>` + dir + `/calls
+case "$*" in
+*"-- /draygen --version") echo "draygen 0.2.0" ;;
+*) echo 'OCI runtime exec failed: stat /usr/bin/iperf3: no such file or directory' >&2; exit 1 ;;
+esac
+`
+	if err := os.WriteFile(filepath.Join(dir, "kubectl"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	p := programs{&Kubectl{}, &StandIn{}, map[string]instrument.FarProgram{}}
+	l := plan.Link{Traffic: chain.TrafficTCP, Ends: []plan.End{{Function: "a", Port: "far", Face: chain.FaceNetdev}}}
+	var f *instrument.Far
+	for range 2 {
+		f = p.far(context.Background(), l, l.Ends[0], End{Pod: "a-0", Node: "n1"})
+	}
+	if own := f.Programs["draygen"]; f.Machine != "n1" || own.Missing != nil || own.Version != "0.2.0" {
+		t.Errorf("%+v", own)
+	}
+	const want = "the image of draygen has no /usr/bin/iperf3: build it on a machine with DPDK and iperf3 (make images)"
+	if tcp := f.Programs["iperf3"]; tcp.Missing == nil || tcp.Missing.Error() != want {
+		t.Errorf("%+v", tcp)
+	}
+	if calls, err := os.ReadFile(filepath.Join(dir, "calls")); err != nil || strings.Count(string(calls), "\n") != 2 {
+		t.Errorf("%v: %s", err, calls)
 	}
 }

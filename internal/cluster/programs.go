@@ -66,20 +66,20 @@ func (p *programs) far(ctx context.Context, l plan.Link, e plan.End, at End) *in
 		},
 	}
 	if fleet.OwnDevice(e) {
-		one := p.find(ctx, at.Pod, "draygen-dpdk", draygenDPDKPath)
+		one := p.find(ctx, at.Pod, draygenDPDKPath)
 		one.Argv = []string{dpdkStarter, "--only", e.Port, draygenDPDKPath}
 		f.Programs["draygen-dpdk"], f.StartsFirst = one, l.Ends[fleet.Listener(&l)].String() == e.String()
 		return f
 	}
-	f.Programs["draygen"] = p.find(ctx, at.Pod, "draygen", draygenPath)
+	f.Programs["draygen"] = p.find(ctx, at.Pod, draygenPath)
 	if l.Traffic == chain.TrafficTCP {
-		f.Programs["iperf3"] = p.find(ctx, at.Pod, "iperf3", iperf3Path)
+		f.Programs["iperf3"] = p.find(ctx, at.Pod, iperf3Path)
 	}
 	return f
 }
 
 // find is a program in a pod.
-func (p *programs) find(ctx context.Context, pod, name, path string) instrument.FarProgram {
+func (p *programs) find(ctx context.Context, pod, path string) instrument.FarProgram {
 	key := pod + " " + path
 	if one, known := p.known[key]; known {
 		return one
@@ -88,8 +88,10 @@ func (p *programs) find(ctx context.Context, pod, name, path string) instrument.
 	text, err := answer(ctx, p.k.command(ctx, p.s.exec(pod, path, "--version")...))
 	words := strings.Fields(string(text))
 	switch {
+	case err != nil && strings.Contains(err.Error(), path+": no such file"):
+		one.Missing = fmt.Errorf("the image of draygen has no %s: build it on a machine with DPDK and iperf3 (make images)", path)
 	case err != nil:
-		one.Missing = fmt.Errorf("%s does not run in pod %s: use an image that has it, as `make images` writes it: %w", path, pod, err)
+		one.Missing = fmt.Errorf("%s does not run in pod %s: %w", path, pod, err)
 	case len(words) < 2:
 		one.Missing = fmt.Errorf("%s in pod %s reports no version", path, pod)
 	default:
