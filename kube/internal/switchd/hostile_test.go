@@ -23,6 +23,7 @@ func TestOthersAreNotDisturbed(t *testing.T) {
 	if _, err := n.client.Info(t.Context()); !errors.Is(err, nodeswitch.ErrAbsent) {
 		t.Errorf("without a switch: %v", err)
 	}
+	t.Setenv(asleepVariable, "4s")
 	n.start()
 	bad := []*pod{newPod(t, 0, ""), newPod(t, 1, "")}
 	n.meets("bad", bad...)

@@ -27,7 +27,11 @@ import (
 )
 
 // The test runs itself again as a switch, to be killed.
-const dirVariable = "DRAY_TEST_SWITCH"
+const (
+	dirVariable = "DRAY_TEST_SWITCH"
+	// asleepVariable is how long threads of its ovs-vswitchd may sleep; default: as ever.
+	asleepVariable = "DRAY_TEST_SWITCH_ASLEEP"
+)
 
 func TestMain(m *testing.M) {
 	dir := os.Getenv(dirVariable)
@@ -37,7 +41,9 @@ func TestMain(m *testing.M) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	asleep = 4 * time.Second
+	if longest, err := time.ParseDuration(os.Getenv(asleepVariable)); err == nil {
+		asleep = longest
+	}
 	if err := Serve(ctx, Options{Dir: dir, Run: filepath.Join(dir, "ovs"), Device: "eth0", Port: Port, Memory: 512, Log: log}); err != nil {
 		log.Error("switch", "error", err)
 		os.Exit(1)

@@ -32,15 +32,18 @@ func TestPackets(t *testing.T) {
 
 	n.kill("ovs-vswitchd")
 	gets.receives("after ovs-vswitchd was killed")
+	sends.restart()
+	gets.restart()
+	gets.receives("after both applications were killed")
 	n.kill("ovsdb-server")
+	other := want
+	other.Name = "another"
+	n.apply(want, other) // takes another one
 	n.apply(want)
-	gets.receives("after ovsdb-server was killed")
 	n.restart()
 	gets.receives("after dray-switch was killed") // nobody has asked for the link again
 	gets.stop()
-	gets.start()
-	gets.receives("after an application was killed")
-	gets.stop()
+	sends.restart()
 
 	testTunnel(t, both, sends)
 	for _, n := range both {

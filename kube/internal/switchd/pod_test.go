@@ -41,13 +41,14 @@ func newPod(t *testing.T, end int, mode string) *pod {
 	return p
 }
 
-// start runs the application, and shows its socket as dray-eal does.
+// start runs the application, and shows its socket as dray-eal does. The application ignores SIGPIPE:
+// net_virtio_user sends to a switch that has ended.
 func (p *pod) start() {
 	p.t.Helper()
 	log, err := os.Create(p.log)
 	testenv.Must(p.t, err)
 	defer log.Close()
-	inside := fmt.Sprintf(`mount -t tmpfs -o mode=777 tmpfs %[1]s && umask 0 && exec setpriv --reuid 31001 --regid 31001 --clear-groups \
+	inside := fmt.Sprintf(`mount -t tmpfs -o mode=777 tmpfs %[1]s && umask 0 && trap '' PIPE && exec setpriv --reuid 31001 --regid 31001 --clear-groups \
 		dpdk-testpmd --lcores 0@0-1,1@0-1 --no-huge --no-shconf -m 64 --single-file-segments --no-pci --no-telemetry \
 		--vdev net_virtio_user0,path=%[1]s/vhost.sock,server=1,queue_size=1024 -- --total-num-mbufs=2048 --forward-mode=%[2]s --txpkts=1000 --stats-period=1`, p.dir, p.mode)
 	cmd := exec.Command("unshare", "--mount", "sh", "-c", inside)
@@ -61,6 +62,14 @@ func (p *pod) start() {
 		_ = cmd.Wait()
 		unshow()
 	}
+}
+
+// restart kills the application and starts another. With DPDK 22.11, net_virtio_user is certain to
+// connect again to only one other switch.
+func (p *pod) restart() {
+	p.t.Helper()
+	p.stop()
+	p.start()
 }
 
 // show shows a file to the switch, as soon as it exists.
@@ -87,23 +96,25 @@ func appears(ctx context.Context, path string) error {
 	}
 }
 
-// received counts the packets that the application has got.
-func (p *pod) received() int {
+// reports are how many packets the application had got, each second.
+func (p *pod) reports() (all []int) {
 	text, err := os.ReadFile(p.log)
 	testenv.Must(p.t, err)
-	_, last, _ := strings.Cut(string(text[max(0, strings.LastIndex(string(text), "RX-packets:")):]), ":")
-	n, _ := strconv.Atoi(strings.Fields(last + " 0")[0])
-	return n
+	for _, report := range strings.Split(string(text), "RX-packets:")[1:] {
+		n, _ := strconv.Atoi(strings.Fields(report + " 0")[0])
+		all = append(all, n)
+	}
+	return all
 }
 
-// receives waits until more packets have come than when it was called.
+// receives waits until packets have come since the first report after it was called.
 func (p *pod) receives(what string) {
 	p.t.Helper()
-	began, before := time.Now(), p.received()
+	began, old := time.Now(), len(p.reports())
 	await(p.t, func() string {
-		if now := p.received(); now < before+100 {
+		if all := p.reports(); len(all) < old+2 || all[len(all)-1] < all[old]+100 {
 			text, _ := os.ReadFile(p.log)
-			return fmt.Sprintf("%s: %d packets have come, %d before\n%s", what, now, before, text[:min(len(text), 1500)])
+			return fmt.Sprintf("%s: %d reports before, of %v packets\n%s\n%s", what, old, all, text[:min(len(text), 1000)], text[max(0, len(text)-1000):])
 		}
 		return ""
 	})
