@@ -29,7 +29,7 @@ spec:
   functions:
   - {name: src, ports: [{name: n3, face: dpdk, mtu: 1400}]}
   - {name: dst, ports: [{name: n3, face: dpdk, mtu: 1400}]}
-  links: [{name: n3, ends: [src.n3, dst.n3], transport: ovs-dpdk, requires: {latency: 1ms}}]
+  links: [{name: n3, ends: [src.n3, dst.n3], transport: ovs-dpdk, requires: {latency: 10ms}}]
 `
 
 // switchPod is a restricted pod of that chain on a node.
