@@ -152,6 +152,16 @@ func (n *node) kill(program string) {
 	n.t.Fatalf("%s does not run", program)
 }
 
+// vswitchd is the process of ovs-vswitchd; 0: there is none.
+func (n *node) vswitchd() int {
+	for _, pid := range n.children() {
+		if name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); strings.HasPrefix(string(name), "ovs-vswitchd") {
+			return pid
+		}
+	}
+	return 0
+}
+
 // restart kills the switch itself, and starts it again.
 func (n *node) restart() {
 	n.t.Helper()

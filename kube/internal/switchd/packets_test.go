@@ -31,7 +31,7 @@ func TestPackets(t *testing.T) {
 	gets.receives("at first")
 
 	n.kill("ovs-vswitchd")
-	gets.receives("after ovs-vswitchd was killed")
+	gets.receivesAgain("after ovs-vswitchd was killed", sends)
 	sends.restart()
 	gets.restart()
 	gets.receives("after both applications were killed")
@@ -41,7 +41,7 @@ func TestPackets(t *testing.T) {
 	n.apply(want, other) // takes another one
 	n.apply(want)
 	n.restart()
-	gets.receives("after dray-switch was killed") // nobody has asked for the link again
+	gets.receivesAgain("after dray-switch was killed", sends) // nobody has asked for the link again
 	gets.stop()
 	sends.restart()
 
@@ -80,9 +80,9 @@ func testTunnel(t *testing.T, both [2]*node, sends *pod) {
 		t.Errorf("the receiver's kernel has answered %d packets of the tunnel", n)
 	}
 	both[0].kill("ovs-vswitchd")
-	far.receives("after the sender's ovs-vswitchd was killed")
+	far.receivesAgain("after the sender's ovs-vswitchd was killed", sends)
 	both[1].restart()
-	far.receives("after the receiver's dray-switch was killed")
+	far.receivesAgain("after the receiver's dray-switch was killed", sends)
 	if got := both[1].apply(links[1]); !reflect.DeepEqual(got, []nodeswitch.Made{{Name: link, VNI: numbers[1]}}) {
 		t.Errorf("after a restart: %+v", got)
 	}

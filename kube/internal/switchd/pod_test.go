@@ -107,6 +107,26 @@ func (p *pod) reports() (all []int) {
 	return all
 }
 
+// settle is how long applications may take to go on with another switch.
+var settle = testenv.Patient(8 * time.Second)
+
+// receivesAgain is receives after the switch has ended. net_virtio_user of DPDK 22.11 does not always
+// go on with the next one; then the applications are restarted, as a kubelet would.
+func (p *pod) receivesAgain(what string, from *pod) {
+	p.t.Helper()
+	old := len(p.reports())
+	for deadline := time.Now().Add(settle); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		if all := p.reports(); len(all) >= old+2 && all[len(all)-1] >= all[old]+100 {
+			p.t.Logf("%s: packets come again", what)
+			return
+		}
+	}
+	p.t.Logf("%s: the applications are restarted", what)
+	from.restart()
+	p.restart()
+	p.receives(what)
+}
+
 // receives waits until packets have come since the first report after it was called.
 func (p *pod) receives(what string) {
 	p.t.Helper()

@@ -37,18 +37,18 @@ type process struct {
 	changed func() // it has started, or ended
 
 	mu      sync.Mutex
-	running context.Context // ends with the process; nil: it does not run
+	running context.Context // ends with the process; nil: it has never run
 	id      host.ProcessID
 }
 
-// current is a context that ends with the process; nil: it does not run.
-func (p *process) current() context.Context {
+// current is a context that ends with the process, and false if that does not run.
+func (p *process) current() (context.Context, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.running
+	return p.running, p.running != nil && p.running.Err() == nil
 }
 
-// identity is the process, or what is no process.
+// identity is the process, or what is no process any more.
 func (p *process) identity() host.ProcessID {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -94,7 +94,7 @@ func (p *process) run(ctx context.Context) error {
 	p.set(running, id)
 	err := cmd.Wait()
 	ended()
-	p.set(nil, host.ProcessID{})
+	p.changed()
 	return err
 }
 

@@ -53,17 +53,23 @@ func (s *server) work(ctx context.Context) {
 		asked, wanted := s.asked, slices.Clone(s.wanted)
 		s.mu.Unlock()
 		errs := w.round(ctx, wanted)
+		failed := len(errs) > 0
 		s.mu.Lock()
 		for name, why := range errs {
 			if why != s.errs[name] {
 				s.o.Log.Warn("link", "link", name, "error", why)
 			}
 		}
+		for _, e := range s.wanted {
+			if !slices.ContainsFunc(wanted, func(o entry) bool { return o.Name == e.Name }) {
+				errs[e.Name] = errMaking // it was asked for during the round
+			}
+		}
 		s.done, s.errs = asked, errs
 		close(s.turn)
 		s.turn = make(chan struct{})
 		s.mu.Unlock()
-		if len(errs) > 0 {
+		if failed {
 			retry.Reset(again)
 		}
 	}
@@ -72,8 +78,8 @@ func (s *server) work(ctx context.Context) {
 // round returns what is wrong with links, by name.
 func (w *worker) round(ctx context.Context, wanted []entry) map[string]string {
 	w.attendAll(ctx, wanted)
-	running := w.vswitchd.current()
-	if running == nil {
+	running, ok := w.vswitchd.current()
+	if !ok {
 		return all(wanted, errStarting)
 	}
 	ctx, cancel := while(ctx, running)
