@@ -6,9 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
+	"slices"
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/drayage/dray/internal/spec/dpdk"
 )
 
 // application is one that runs.
@@ -22,6 +26,10 @@ func (a *attendant) start(program string, argv []string) (*application, error) {
 	files := []uintptr{0, 1, 2}
 	for _, s := range a.shown {
 		files = append(files, s.Socket.Fd())
+	}
+	if slices.ContainsFunc(a.setting.Vdevs, func(v dpdk.Vdev) bool { return v.Driver == dpdk.NetVirtioUser }) {
+		// net_virtio_user was seen to write to a switch that had ended. The application inherits this.
+		signal.Ignore(unix.SIGPIPE)
 	}
 	pid, err := syscall.ForkExec(program, argv, &syscall.ProcAttr{Env: os.Environ(), Files: files})
 	if err != nil {

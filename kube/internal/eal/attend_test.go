@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -311,6 +312,23 @@ func TestWhoIsAttended(t *testing.T) {
 		if s := (Setting{Vdevs: append(setting().Vdevs, dpdk.Vdev{Driver: driver})}); !s.Attended() {
 			t.Errorf("an application with %s is not attended", driver)
 		}
+	}
+}
+
+// A device of vhost-user can write to a switch that has ended, which must not end the application.
+func TestVhostUserSurvivesItsSwitch(t *testing.T) {
+	a := &attendant{setting: Setting{Vdevs: []dpdk.Vdev{{Driver: dpdk.NetVirtioUser}}}}
+	app, err := a.start("/bin/sleep", []string{"sleep", "30"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", app.pid))
+	app.signal(syscall.SIGKILL)
+	<-app.ended
+	_, ignored, _ := strings.Cut(string(status), "\nSigIgn:\t")
+	mask, bad := strconv.ParseUint(strings.Fields(ignored + " -")[0], 16, 64)
+	if err := errors.Join(err, bad); err != nil || mask&(1<<(syscall.SIGPIPE-1)) == 0 {
+		t.Errorf("SIGPIPE is not ignored: %v, %x", err, mask)
 	}
 }
 
