@@ -35,6 +35,7 @@ const keepEvery = 5 * time.Second
 type server struct {
 	o      Options
 	device string // with the node's address
+	shapes bool   // ports can have a token bucket
 	keeper kept
 	probes prober
 
@@ -52,6 +53,11 @@ func Serve(ctx context.Context, o Options) error {
 	}
 	if err := refuseRings(); err != nil {
 		return fmt.Errorf("this kernel cannot keep the holder of a packet socket from taking memory without a limit, so no pod gets one: %w", err)
+	}
+	if err := host.ProbeTokenBucket(); err != nil {
+		o.Log.Warn("no link gets a max_bitrate", "reason", err)
+	} else {
+		s.shapes = true
 	}
 	s.takeOver(ctx)
 	go s.keepUp(ctx)
@@ -136,11 +142,7 @@ func (s *server) info() (*Info, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = host.ProbeTokenBucket()
-	if err != nil && !errors.Is(err, host.ErrUnsupported) {
-		return nil, err
-	}
-	return &Info{Addr: s.o.Addr, MTU: d.MTU, Shapes: err == nil}, nil
+	return &Info{Addr: s.o.Addr, MTU: d.MTU, Shapes: s.shapes}, nil
 }
 
 func (s *server) list() []Made {

@@ -5,6 +5,7 @@ package e2e
 import (
 	"fmt"
 	"maps"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -62,7 +63,7 @@ func TestActiveVerificationOfEveryKind(t *testing.T) {
 		"mixed min_bitrate": "met", "mixed mtu": "met", "mixed latency": "met", "mixed packet_loss_ratio": "met",
 		"device min_bitrate": "met", "device latency": "met",
 	}
-	out, code := dray("verify", "f1", "--active", "--profile", "quick", "--seed", "1", "--json")
+	out, code := dray("verify", "f1", "--active", "--profile", "quick", "--seed", "1", "--out", filepath.Join(t.TempDir(), "run"), "--json")
 	if got := decided(t, out); code != 0 || !maps.Equal(got, want) {
 		t.Errorf("exit code %d: %v, not %v", code, got, want)
 	}
@@ -90,7 +91,7 @@ func TestActiveVerificationOfInstances(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, code := c.plugin()("verify", "f1", "--active", "--profile", "quick", "--seed", "1", "--json")
+	out, code := c.plugin()("verify", "f1", "--active", "--profile", "quick", "--seed", "1", "--out", filepath.Join(t.TempDir(), "run"), "--json")
 	want := map[string]string{}
 	for i := range 3 {
 		want[fmt.Sprintf("w-%d min_bitrate", i)], want[fmt.Sprintf("w-%d mtu", i)] = "met", "met"

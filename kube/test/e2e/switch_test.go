@@ -4,6 +4,8 @@ package e2e
 
 import (
 	"fmt"
+	"maps"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -39,7 +41,7 @@ func switchPod(p dpdkPod, node string) string {
 	return manifest[:from] + "  nodeSelector: {kubernetes.io/hostname: " + node + "}\n" + manifest[to:]
 }
 
-// useSwitch installs dray-switch until the end of the test.
+// useSwitch installs dray-switch until the end of the test, and waits until the operator can plan with it.
 func (c *cluster) useSwitch() {
 	c.t.Helper()
 	c.t.Cleanup(func() {
@@ -52,6 +54,15 @@ func (c *cluster) useSwitch() {
 			err = fmt.Errorf("%q are ready", out)
 		}
 		return err
+	})
+	c.until("both nodes offer the switch", func() error {
+		for _, node := range []string{"n1", "n2"} {
+			out, err := c.try("-n", "dray-system", "get", "configmap", "dray-inventory-"+node, "-o", "jsonpath={.data."+strings.ReplaceAll(v1alpha1.KeySwitch, ".", `\.`)+"}")
+			if err != nil || out == "" {
+				return fmt.Errorf("%s: %s, %w", node, out, err)
+			}
+		}
+		return nil
 	})
 }
 
@@ -93,15 +104,6 @@ func TestVhostUserPods(t *testing.T) {
 	}
 	c := newCluster(t)
 	c.useSwitch()
-	c.until("both nodes offer the switch", func() error {
-		for _, node := range []string{"n1", "n2"} {
-			out, err := c.try("-n", "dray-system", "get", "configmap", "dray-inventory-"+node, "-o", "jsonpath={.data."+strings.ReplaceAll(v1alpha1.KeySwitch, ".", `\.`)+"}")
-			if err != nil || out == "" {
-				return fmt.Errorf("%s: %s, %w", node, out, err)
-			}
-		}
-		return nil
-	})
 	before := c.settledTraces()
 	c.apply(switchChain)
 	src := dpdkPod{"src", "txonly", false, runtimeDefault, "memory: 256Mi"}
@@ -138,4 +140,39 @@ func TestVhostUserPods(t *testing.T) {
 	c.in("delete", "pods", "--all", "--now")
 	c.until("nothing left", c.left)
 	c.until("no traces", func() error { return sameTraces(before, c.traces()) })
+}
+
+// DPDK applications with huge pages have vhost-user ports, too.
+func TestVhostUserPodsWithHugePages(t *testing.T) {
+	if testing.Short() {
+		t.Skip("not with -short: TestDPDKPods shows that dpdk ports work; run make test-kube")
+	}
+	withHugePages(t, 128)
+	c := newCluster(t)
+	c.useSwitch()
+	c.apply(switchChain)
+	for name, mode := range map[string]string{"src": "txonly", "dst": "rxonly"} {
+		c.apply(switchPod(dpdkPod{name, mode, false, forHugePages, "memory: 128Mi, hugepages-2Mi: 64Mi"}, "n1"))
+	}
+	c.ready("src", "dst")
+	c.switchFlows("with huge pages")
+}
+
+// An active verification measures a link of the switch.
+func TestActiveVerificationOfVhostUser(t *testing.T) {
+	if testing.Short() {
+		t.Skip("not with -short: TestAnActiveVerification shows that copies are measured; run make test-kube")
+	}
+	c := newCluster(t)
+	c.useSwitch()
+	c.apply(strings.Replace(switchChain, "latency: 10ms", "min_bitrate: 20Mbps, latency: 100ms, percentile: 75", 1))
+	for _, function := range []string{"src", "dst"} {
+		c.apply(pod{name: function, function: function, command: sleeps, node: "n1"}.manifest())
+	}
+	c.ready("src", "dst")
+	c.awaitTransport("ovs-dpdk")
+	out, code := c.plugin()("verify", "f1", "--active", "--profile", "quick", "--seed", "1", "--out", filepath.Join(t.TempDir(), "run"), "--json")
+	if got, want := decided(t, out), map[string]string{"n3 min_bitrate": "met", "n3 latency": "met"}; code != 0 || !maps.Equal(got, want) {
+		t.Errorf("exit code %d: %v", code, got)
+	}
 }
