@@ -36,9 +36,15 @@ type pretendedNet struct {
 func (f *fixture) pretendNet() *pretendedNet {
 	f.t.Helper()
 	p := &pretendedNet{}
-	dir := f.agent.links.net.Dir
-	must(f.t, os.MkdirAll(dir, 0o700))
-	l, err := net.Listen("unix", filepath.Join(dir, "control.sock"))
+	f.pretend(filepath.Join(f.agent.links.net.Dir, "control.sock"), p.answer)
+	return p
+}
+
+// pretend answers each call at a socket until the end of the test.
+func (f *fixture) pretend(socket string, answer func(net.Conn)) {
+	f.t.Helper()
+	must(f.t, os.MkdirAll(filepath.Dir(socket), 0o700))
+	l, err := net.Listen("unix", socket)
 	must(f.t, err)
 	f.t.Cleanup(func() { l.Close() })
 	go func() {
@@ -47,10 +53,9 @@ func (f *fixture) pretendNet() *pretendedNet {
 			if err != nil {
 				return
 			}
-			p.answer(c)
+			answer(c)
 		}
 	}()
-	return p
 }
 
 func (p *pretendedNet) answer(c net.Conn) {

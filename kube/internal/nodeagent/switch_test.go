@@ -49,20 +49,7 @@ type pretendedSwitch struct {
 func (f *fixture) pretendSwitch() *pretendedSwitch {
 	f.t.Helper()
 	p := &pretendedSwitch{}
-	dir := f.agent.links.sw.Dir
-	must(f.t, os.MkdirAll(dir, 0o700))
-	l, err := net.Listen("unix", nodeswitch.ControlSocket(dir))
-	must(f.t, err)
-	f.t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			p.answer(c)
-		}
-	}()
+	f.pretend(nodeswitch.ControlSocket(f.agent.links.sw.Dir), p.answer)
 	return p
 }
 

@@ -27,7 +27,7 @@ const (
 	longestMemory = "3600"
 )
 
-// ovs is Open vSwitch: its programs, and what they are told.
+// ovs finds the programs of Open vSwitch, and configures the switch.
 type ovs struct {
 	o       Options
 	program ovsdpdk.Program
