@@ -157,19 +157,17 @@ func cpusOf(node *corev1.Node, inv *inventory.Inventory) int {
 // offers are what the node offers to others now. Of a daemon that is away, as during an update,
 // that is what it offered before.
 func (a *Agent) offers(ctx context.Context) (now offers, err error) {
-	var before offers
-	if p := a.published.Load(); p != nil {
-		before = p.offers
-	}
-	if now.network, err = offer(ctx, a, a.links.net.Info, nodenet.ErrAbsent, before.network, v1alpha1.KeyNetwork); err != nil {
+	now.network, err = offer(ctx, a, a.links.net.Info, nodenet.ErrAbsent, func(o offers) *nodenet.Info { return o.network }, v1alpha1.KeyNetwork)
+	if err != nil {
 		return now, err
 	}
-	now.sw, err = offer(ctx, a, a.links.sw.Info, nodeswitch.ErrAbsent, before.sw, v1alpha1.KeySwitch)
+	now.sw, err = offer(ctx, a, a.links.sw.Info, nodeswitch.ErrAbsent, func(o offers) *nodeswitch.Info { return o.sw }, v1alpha1.KeySwitch)
 	return now, err
 }
 
-// offer is what one daemon offers, or offered before.
-func offer[T any](ctx context.Context, a *Agent, ask func(context.Context) (T, error), absent error, before *T, key string) (*T, error) {
+// offer is what one daemon offers, or offered before. Only an instance that has published nothing yet asks the API
+// server for that: most nodes have no switch, and they look every few seconds.
+func offer[T any](ctx context.Context, a *Agent, ask func(context.Context) (T, error), absent error, of func(offers) *T, key string) (*T, error) {
 	info, err := ask(ctx)
 	if err == nil {
 		return &info, nil
@@ -177,8 +175,8 @@ func offer[T any](ctx context.Context, a *Agent, ask func(context.Context) (T, e
 	if !errors.Is(err, absent) {
 		a.o.Log.Error("what the node offers", "key", key, "error", err)
 	}
-	if before != nil {
-		return before, nil
+	if before := a.published.Load(); before != nil {
+		return of(before.offers), nil
 	}
 	return publishedBefore[T](ctx, a, key)
 }

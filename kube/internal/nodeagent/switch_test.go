@@ -236,6 +236,10 @@ func TestASwitchIsPublished(t *testing.T) {
 		}
 	}
 	transports(true, inventory.Missing)
+	calls := len(f.client.Actions())
+	if _, err := f.agent.offers(t.Context()); err != nil || len(f.client.Actions()) != calls {
+		t.Errorf("a node without a switch asks the API server at each look: %v", err)
+	}
 	f.pretendSwitch()
 	transports(true, inventory.OK)
 	must(t, os.Remove(nodeswitch.ControlSocket(f.agent.links.sw.Dir)))
