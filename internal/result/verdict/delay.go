@@ -83,13 +83,13 @@ func (d delay) sort(trials []record.Trial) (accepted, lighter sample, rejected [
 			rejected = append(rejected, t.ID+": "+err.Error())
 			continue
 		}
-		offered, sent := t.Delivery.OfferedBits, t.Delivery.SentBits
+		offered := t.Delivery.OfferedBits
 		switch {
 		case t.Quantity == record.QStream && !within5(offered, uint64(d.link.Load)):
 			rejected = append(rejected, fmt.Sprintf("%s: its load was %s, but the link's load is %s", t.ID, FormatBitrate(float64(offered)), d.link.Load))
-		case !within5(sent, offered):
-			rejected = append(rejected, fmt.Sprintf("%s: the sender reached only %s of %s", t.ID, FormatBitrate(float64(sent)), FormatBitrate(float64(offered))))
-			if sent < offered {
+		case !reached(t.Delivery):
+			rejected = append(rejected, t.ID+": "+missedRate(t.Delivery))
+			if t.Delivery.SentBits < offered {
 				lighter.add(one)
 			}
 		default:

@@ -78,6 +78,25 @@ func within5(rate, wanted uint64) bool {
 	return math.Abs(float64(rate)-float64(wanted)) <= 0.05*float64(wanted)
 }
 
+// reached reports whether the sender sent what it had to: within 5 %, or one packet more or less, which
+// is much of a short trial with a small load.
+func reached(d *record.Delivery) bool {
+	if within5(d.SentBits, d.OfferedBits) {
+		return true
+	}
+	wanted := float64(d.Sent) * float64(d.OfferedBits) / math.Max(1, float64(d.SentBits))
+	return d.Sent > 1 && math.Abs(wanted-float64(d.Sent)) <= 1
+}
+
+// missedRate says how far from its rate a sender was.
+func missedRate(d *record.Delivery) string {
+	only := ""
+	if d.SentBits < d.OfferedBits {
+		only = "only "
+	}
+	return fmt.Sprintf("the sender reached %s%s of %s", only, FormatBitrate(float64(d.SentBits)), FormatBitrate(float64(d.OfferedBits)))
+}
+
 func noResult(t record.Trial) string {
 	if t.Error != "" {
 		return t.Error

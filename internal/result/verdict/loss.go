@@ -54,7 +54,7 @@ func (l loss) count(t record.Trial) (stats.Cluster, string) {
 		return stats.Cluster{}, fmt.Sprintf("it offered %s, but the link's load is %s", FormatBitrate(float64(d.OfferedBits)), l.load)
 	case d.Received > d.Sent || d.Lost > d.Sent || d.ReceiverDrops > d.Lost:
 		return stats.Cluster{}, fmt.Sprintf("negative loss: %d sent, %d received", d.Sent, d.Received)
-	case within5(d.SentBits, d.OfferedBits):
+	case reached(d):
 		return stats.Cluster{Events: float64(d.Lost - min(d.Lost, d.ReceiverDrops)), N: float64(d.Sent)}, ""
 	case d.SentBits < d.OfferedBits && shapedBelow(t, float64(d.OfferedBits)):
 		// The link's own shaper held the sender back: packets not sent in time are the
@@ -62,7 +62,7 @@ func (l loss) count(t record.Trial) (stats.Cluster, string) {
 		offered := float64(d.Sent) * float64(d.OfferedBits) / math.Max(1, float64(d.SentBits))
 		return stats.Cluster{Events: offered - float64(d.Received+d.ReceiverDrops), N: offered}, ""
 	}
-	return stats.Cluster{}, fmt.Sprintf("the sender reached only %s of %s", FormatBitrate(float64(d.SentBits)), FormatBitrate(float64(d.OfferedBits)))
+	return stats.Cluster{}, missedRate(d)
 }
 
 func (l loss) decide(f Finding, p stats.Proportion, used []record.Trial) Finding {

@@ -36,6 +36,7 @@ func TestLossTooCloseToDecide(t *testing.T) {
 func TestLossTrialsRejected(t *testing.T) {
 	for name, spoil := range map[string]func(*record.Delivery){
 		"the sender reached only": func(d *record.Delivery) { d.SentBits = d.OfferedBits * 9 / 10 },
+		"the sender reached 4":    func(d *record.Delivery) { d.SentBits = d.OfferedBits * 11 / 10 },
 		"negative loss":           func(d *record.Delivery) { d.Received = d.Sent + 5 },
 		"it offered":              func(d *record.Delivery) { d.OfferedBits, d.SentBits = 10, 10 },
 	} {
@@ -48,6 +49,21 @@ func TestLossTrialsRejected(t *testing.T) {
 		v := judgeOne(t, link(needsLoss(1e-4)), trials, NotMeasurable, name, "1 trial more")
 		if n := len(v.Directions[0].Rejected); n != 2 {
 			t.Errorf("%s: %d trials listed as rejected, want 2", name, n)
+		}
+	}
+}
+
+// One packet more or less is no other load, however few were sent.
+func TestOnePacketMoreIsTheLoad(t *testing.T) {
+	for _, c := range []struct {
+		sent    uint64
+		rate    uint64 // sent, of 100
+		reached bool
+	}{
+		{5, 120, true}, {5, 107, true}, {5, 84, true}, {5, 126, false}, {5, 80, false}, {1, 50, false}, {0, 0, false}, {1000, 94, false}, {1000, 95, true},
+	} {
+		if got := reached(&record.Delivery{Sent: c.sent, SentBits: c.rate, OfferedBits: 100}); got != c.reached {
+			t.Errorf("%d packets at %d %% of the rate: %v", c.sent, c.rate, got)
 		}
 	}
 }
