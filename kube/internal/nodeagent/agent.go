@@ -259,7 +259,7 @@ func (a *Agent) follow(ctx context.Context) {
 			return
 		case <-changed:
 		}
-		now, err := a.halves(ctx)
+		now, err := a.elsewhere(ctx)
 		a.logged("links", err)
 		if err == nil && now != before {
 			a.reconcile(ctx)
@@ -268,8 +268,8 @@ func (a *Agent) follow(ctx context.Context) {
 	}
 }
 
-// halves is a text that changes if the halves that claims want change.
-func (a *Agent) halves(ctx context.Context) (string, error) {
+// elsewhere is a text that changes if what the claims want of dray-net or of the switch changes.
+func (a *Agent) elsewhere(ctx context.Context) (string, error) {
 	if err := a.store.Update(ctx, a.links.peers.move); err != nil {
 		return "", err
 	}
@@ -278,7 +278,8 @@ func (a *Agent) halves(ctx context.Context) (string, error) {
 		return "", err
 	}
 	wishes, _ := a.links.wanted(all)
-	text, err := json.Marshal(halvesOf(wishes))
+	switched, _ := ofSwitch(wishes)
+	text, err := json.Marshal([]any{halvesOf(wishes), switched})
 	return string(text), err
 }
 

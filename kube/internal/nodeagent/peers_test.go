@@ -36,19 +36,30 @@ func (f *fixture) follows(ends ...v1alpha1.EndStatus) {
 // knows makes the agent know a status of chain ran/f1.
 func (f *fixture) knows(s v1alpha1.ChainStatus) {
 	f.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	f.t.Cleanup(cancel)
+	must(f.t, f.agent.links.peers.watch(ctx, chainsWith(f.t, chainWith(f.t, s)), func() {}))
+}
+
+// chainWith is chain ran/f1 with a status.
+func chainWith(t *testing.T, s v1alpha1.ChainStatus) *unstructured.Unstructured {
+	t.Helper()
 	text, err := json.Marshal(s)
-	must(f.t, err)
+	must(t, err)
 	status := map[string]any{}
-	must(f.t, json.Unmarshal(text, &status))
+	must(t, json.Unmarshal(text, &status))
 	chain := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{}, "status": status}}
 	chain.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Chain"))
 	chain.SetNamespace("ran")
 	chain.SetName("f1")
+	return chain
+}
+
+// chainsWith is an API server that has a chain.
+func chainsWith(t *testing.T, chain *unstructured.Unstructured) *dynamicfake.FakeDynamicClient {
+	t.Helper()
 	kinds := map[schema.GroupVersionResource]string{chains: "ChainList"}
-	client := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds, chain)
-	ctx, cancel := context.WithCancel(context.Background())
-	f.t.Cleanup(cancel)
-	must(f.t, f.agent.links.peers.watch(ctx, client, func() {}))
+	return dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds, chain)
 }
 
 // crossing is a prepared claim of a function whose link can cross nodes.

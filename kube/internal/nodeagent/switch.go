@@ -87,16 +87,7 @@ func (w *wish) introductions() (all []meeting) {
 // switchLinks makes the switch have exactly the links that are wished for, and notes where it receives
 // those of other nodes. A node without a switch has none.
 func (l *links) switchLinks(ctx context.Context, all []claims.Claim, wishes map[string]*wish, received tunnels, found faults) {
-	wanted, prune := []nodeswitch.Link{}, true
-	for _, name := range slices.Sorted(maps.Keys(wishes)) {
-		switch w := wishes[name]; {
-		case w.switched == nil:
-		case w.unknown:
-			prune = false // the switch may have it
-		default:
-			wanted = append(wanted, *w.switched)
-		}
-	}
+	wanted, prune := ofSwitch(wishes)
 	made, info, err := l.askSwitch(ctx, wanted, prune)
 	if len(wanted) > 0 || !prune {
 		// The broker's sockets for the switch are there, also before that has started.
@@ -123,6 +114,21 @@ func (l *links) switchLinks(ctx context.Context, all []claims.Claim, wishes map[
 			received.at[m.Name] = v1alpha1.Tunnel{Address: info.Addr.String(), VNI: m.VNI}
 		}
 	}
+}
+
+// ofSwitch are the links that the switch has to have, in order. prune: it has no others.
+func ofSwitch(wishes map[string]*wish) (wanted []nodeswitch.Link, prune bool) {
+	wanted, prune = []nodeswitch.Link{}, true
+	for _, name := range slices.Sorted(maps.Keys(wishes)) {
+		switch w := wishes[name]; {
+		case w.switched == nil:
+		case w.unknown:
+			prune = false // the switch may have it
+		default:
+			wanted = append(wanted, *w.switched)
+		}
+	}
+	return wanted, prune
 }
 
 func (l *links) askSwitch(ctx context.Context, wanted []nodeswitch.Link, prune bool) (made []nodeswitch.Made, info nodeswitch.Info, err error) {

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -190,6 +191,37 @@ func TestASwitchHasATunnelToAnotherNode(t *testing.T) {
 			t.Errorf("%s: %+v", name, received)
 		}
 	}
+}
+
+// The switch learns where a tunnel ends as soon as the chain's status says it.
+func TestASwitchFollowsItsChain(t *testing.T) {
+	f, sw := switchFixture(t)
+	must(t, f.prepare(f.claim("cu-up", switchedPort)))
+	du := v1alpha1.EndStatus{Function: "du", Port: "f1u", Node: "n2"}
+	status := v1alpha1.ChainStatus{Links: []v1alpha1.LinkStatus{{Name: "f1u", Ends: []v1alpha1.EndStatus{{Function: "cu-up", Port: "f1u", Node: "n1"}, du}}}}
+	client := chainsWith(t, chainWith(t, status))
+	f.agent.o.Dynamic = client
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); f.agent.follow(ctx) }()
+	defer func() { stop(); <-ended }()
+	makes := func(what string, ok func(nodeswitch.Link) bool) {
+		t.Helper()
+		for deadline := time.Now().Add(applyEvery); ; time.Sleep(10 * time.Millisecond) {
+			links, _ := sw.asked()
+			if len(links) == 1 && ok(links[0]) {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("%s: it is asked for %+v", what, links)
+			}
+		}
+	}
+	makes("a tunnel", func(l nodeswitch.Link) bool { return l.Tunnel })
+	status.Links[0].Ends[1].Tunnel = &v1alpha1.Tunnel{Address: "10.1.0.2", VNI: 7}
+	_, err := client.Resource(chains).Namespace("ran").Update(ctx, chainWith(t, status), metav1.UpdateOptions{})
+	must(t, err)
+	makes("its other end", func(l nodeswitch.Link) bool { return l.Peer != nil && l.Peer.VNI == 7 })
 }
 
 // Without its switch, a node serves no such port, and says why. Other links do not need it.

@@ -5,6 +5,7 @@ package e2e
 import (
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -158,21 +159,35 @@ func TestVhostUserPodsWithHugePages(t *testing.T) {
 	c.switchFlows("with huge pages")
 }
 
-// An active verification measures a link of the switch.
+// An active verification measures a link of the switch, on one node and between two. Between nodes nothing
+// tells its latency: packets of ovs-dpdk carry no stamps.
 func TestActiveVerificationOfVhostUser(t *testing.T) {
 	if testing.Short() {
 		t.Skip("not with -short: TestAnActiveVerification shows that copies are measured; run make test-kube")
 	}
 	c := newCluster(t)
 	c.useSwitch()
-	c.apply(strings.Replace(switchChain, "latency: 10ms", "min_bitrate: 20Mbps, latency: 100ms, percentile: 75", 1))
-	for _, function := range []string{"src", "dst"} {
-		c.apply(pod{name: function, function: function, command: sleeps, node: "n1"}.manifest())
+	c.apply(strings.Replace(switchChain, "latency: 10ms", "min_bitrate: 5Mbps, latency: 100ms, percentile: 75", 1))
+	c.measuresSwitch("n1", "ovs-dpdk", 0, map[string]string{"n3 min_bitrate": "met", "n3 latency": "met"})
+	c.in("delete", "pod", "dst", "--now")
+	c.measuresSwitch("n2", "ovs-dpdk-vxlan", 5, map[string]string{"n3 min_bitrate": "met", "n3 latency": "not measurable"})
+}
+
+// measuresSwitch has src on n1 and dst on a node, and measures their link.
+func (c *cluster) measuresSwitch(node, transport string, wantCode int, want map[string]string) {
+	c.t.Helper()
+	for function, node := range map[string]string{"src": "n1", "dst": node} {
+		c.apply(pod{name: function, function: function, command: sleeps, node: node}.manifest())
 	}
 	c.ready("src", "dst")
-	c.awaitTransport("ovs-dpdk")
-	out, code := c.plugin()("verify", "f1", "--active", "--profile", "quick", "--seed", "1", "--out", filepath.Join(t.TempDir(), "run"), "--json")
-	if got, want := decided(t, out), map[string]string{"n3 min_bitrate": "met", "n3 latency": "met"}; code != 0 || !maps.Equal(got, want) {
-		t.Errorf("exit code %d: %v", code, got)
+	c.awaitTransport(transport)
+	dir := filepath.Join(c.t.TempDir(), "run")
+	out, code := c.plugin()("verify", "f1", "--active", "--profile", "quick", "--seed", "1", "--out", dir, "--json")
+	if got := decided(c.t, out); code != wantCode || !maps.Equal(got, want) {
+		c.t.Errorf("%s: exit code %d: %v", transport, code, got)
+	}
+	records, err := os.ReadFile(filepath.Join(dir, "records.jsonl"))
+	if err != nil || strings.Contains(string(records), `"error":`) {
+		c.t.Errorf("%s: a trial failed: %v", transport, err)
 	}
 }
