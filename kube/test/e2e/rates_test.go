@@ -38,8 +38,8 @@ without Kubernetes, and to two pods on two nodes:
 	rate   64 bytes, as fast as the sender can, what arrives
 	delay  64 bytes, 1000 packets/s, there and back
 
-All of one round follow each other, and each end has a CPU of its own in every
-place. It judges no figure. DRAY_KUBE_ROUNDS is how many rounds there are.
+All of one round follow each other, each round beginning with another place, and each end
+has a CPU of its own in every place. It judges no figure. DRAY_KUBE_ROUNDS is how many rounds there are.
 */
 func TestRates(t *testing.T) {
 	if testing.Short() {
@@ -47,9 +47,9 @@ func TestRates(t *testing.T) {
 	}
 	plain := processes(t)
 	places := []*place{plain, pods(t, "pods, one node", "n1", "n1"), pods(t, "pods, two nodes", "n1", "n2")}
-	for range number(t, "DRAY_KUBE_ROUNDS", 10) {
-		for _, p := range places {
-			p.measure(t)
+	for round := range int(number(t, "DRAY_KUBE_ROUNDS", 10)) {
+		for i := range places {
+			places[(round+i)%len(places)].measure(t)
 		}
 	}
 	t.Logf("\n%s", compared(t, places))
