@@ -50,6 +50,7 @@ type benchOptions struct {
 	out, resume       string
 	seed              uint64
 	profile           string
+	rounds            uint16 // of experiments; 0: the profile's
 	list, dry, afresh bool
 	all, noLab        bool
 	noWait            bool
@@ -65,7 +66,7 @@ func (a *app) benchCommand() *cobra.Command {
 		Args:    args(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, argv []string) error {
 			switch {
-			case o.resume != "" && changed(cmd, "out", "seed", "profile", "dry-run", "afresh", "no-lab"):
+			case o.resume != "" && changed(cmd, "out", "seed", "profile", "rounds", "dry-run", "afresh", "no-lab"):
 				return usageError("--resume continues the run with its own settings: give no other flag")
 			case o.list:
 				return a.benchList(cmd.Context())
@@ -84,7 +85,7 @@ func (a *app) benchCommand() *cobra.Command {
 			case len(argv) == 0:
 				return usageError("name a matrix: a file, or the built-in matrix quick; `dray bench --help` has examples")
 			}
-			return a.benchNamed(cmd.Context(), argv[0], o, cmd.Flags().Changed("profile"))
+			return a.benchNamed(cmd.Context(), argv[0], o, changed(cmd, "profile", "rounds"))
 		},
 	}
 	f := cmd.Flags()
@@ -94,6 +95,7 @@ func (a *app) benchCommand() *cobra.Command {
 	f.BoolVar(&o.list, "list", false, "list the built-in matrices and experiments, and what this host can measure")
 	f.BoolVar(&o.all, "all", false, "measure every published experiment")
 	f.StringVar(&o.profile, "profile", published.Quick, "how long to measure experiments: quick or paper")
+	f.Uint16Var(&o.rounds, "rounds", 0, "measure experiments so many times (default: the profile's rounds; claims need at least five)")
 	f.BoolVar(&o.noLab, "no-lab", false, "boot no lab guest; skip what this host's kernel cannot run")
 	f.BoolVar(&o.dry, "dry-run", false, "print what would be measured, and roughly how long it takes")
 	addNoWaitFlag(cmd, &o.noWait)
@@ -107,7 +109,7 @@ func changed(cmd *cobra.Command, names ...string) bool {
 }
 
 // benchNamed measures a published experiment or a matrix. profiled means that the
-// user set a profile.
+// user said how long.
 func (a *app) benchNamed(ctx context.Context, name string, o benchOptions, profiled bool) error {
 	e, text, err := findExperiment(ctx, name)
 	switch {
@@ -116,7 +118,7 @@ func (a *app) benchNamed(ctx context.Context, name string, o benchOptions, profi
 	case e != nil:
 		return a.benchExperiments(ctx, []experiment.Experiment{*e}, o)
 	case profiled:
-		return usageError("--profile is for experiments: a matrix states its own duration")
+		return usageError("--profile and --rounds are for experiments: a matrix states its own duration")
 	case o.noLab:
 		return usageError("--no-lab is for experiments: a matrix never uses the lab")
 	}

@@ -56,6 +56,9 @@ func (a *app) benchExperiments(ctx context.Context, list []experiment.Experiment
 	if err != nil {
 		return usageError("%v", err)
 	}
+	if o.rounds > 0 {
+		profile.Rounds = int(o.rounds)
+	}
 	end, err := a.benchTurn(ctx, o)
 	if err != nil {
 		return err

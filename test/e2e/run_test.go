@@ -115,6 +115,7 @@ func TestWrongUseIsToldApart(t *testing.T) {
 		{"run"}, {"run", "a", "b"}, {"plan", "--no-such-flag", "x"}, {"run", example("capped.yaml"), "--profile", "endless"},
 		{"run", example("f1-split.yaml"), "--duration", "1ms"}, {"calibrate", "teleport"}, {"no-such-command"},
 		{"bench", "quick", "--no-lab"},
+		{"bench", "quick", "--rounds", "1"},
 	} {
 		b.want(2, args...)
 	}

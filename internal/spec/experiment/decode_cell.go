@@ -18,6 +18,9 @@ var (
 	runtimes = []chain.RuntimeName{chain.RuntimeProcess, chain.RuntimeRunc, chain.RuntimeDocker, chain.RuntimeVM}
 )
 
+// Tools are all tools of cells.
+func Tools() []Tool { return slices.Clone(tools) }
+
 // mostCellFunctions is the most functions that a cell may bring up at once.
 const mostCellFunctions = 200
 

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/drayage/dray/internal/result/report"
+	"github.com/drayage/dray/internal/spec/experiment"
+	"github.com/drayage/dray/test/testenv"
+)
+
+// toolCells have one short cell for each tool of an experiment, with a figure of it. The checks have
+// tests of their own.
+var toolCells = map[experiment.Tool]struct{ figure, cell string }{
+	experiment.ToolFrames:     {"packet_rate", "transport: veth, face: netdev, runtime: process, size: 64, load: 10kpps"},
+	experiment.ToolTCP:        {"throughput", "transport: veth, runtime: process"},
+	experiment.ToolRequests:   {"round_trip", "transport: veth, runtime: process"},
+	experiment.ToolPingPong:   {"latency_mean", "transport: veth, runtime: process"},
+	experiment.ToolUDP:        {"jitter", "transport: veth, runtime: process, load: 1Mbps"},
+	experiment.ToolStart:      {"start_time", "runtime: process"},
+	experiment.ToolCyclictest: {"wakeup_max", ""},
+	experiment.ToolSpin:       {"stall_max", "runtime: vm"},
+	experiment.ToolDensity:    {"functions", "runtime: process, functions: 3"},
+	experiment.ToolPlanned:    {"functions", ""},
+	experiment.ToolRecovery:   {"outage", "transport: shm, runtime: process"},
+	experiment.ToolImage:      {"runs", "image: debian, runtime: runc"},
+	experiment.ToolEcho:       {"round_trip", "transport: veth, face: netdev, runtime: process"},
+	experiment.ToolClocks:     {"clock_difference", "transport: veth, runtime: process"},
+}
+
+// Every measuring tool measures one short cell, with what it needs in earnest.
+func TestEveryTool(t *testing.T) {
+	testenv.Program(t, "iperf", "iperf3", "qperf", "sockperf", "cyclictest", "oslat", "mmdebstrap", "qemu-system-x86_64", "runc")
+	b := newBench(t)
+	text := "apiVersion: drayage/v1\nkind: Experiment\nname: tools\ntitle: every tool\nsource: nobody\nrows:\n"
+	for _, tool := range experiment.Tools() {
+		c, ok := toolCells[tool]
+		if !ok && tool != experiment.ToolChecks {
+			t.Errorf("no cell for the tool %s", tool)
+		}
+		if ok {
+			text += fmt.Sprintf("  - {name: %s, title: %s, figure: %s, cell: {tool: %s%s}}\n", tool, tool, c.figure, tool, strings.TrimSuffix(", "+c.cell, ", "))
+		}
+	}
+	type result struct{ Lines []report.ExperimentLine }
+	got := decode[result](t, b.want(0, "bench", b.file(text), "--rounds", "1", "--out", filepath.Join(t.TempDir(), "out"), "--seed", "1", "--json"))
+	if len(got.Lines) != len(toolCells) {
+		t.Errorf("%d rows, want %d", len(got.Lines), len(toolCells))
+	}
+	for _, l := range got.Lines {
+		held := l.Holds != nil && *l.Holds
+		if l.N != 1 || l.Failed != "" || l.NotRun != "" || !held && (l.Measured == nil || *l.Measured <= 0) {
+			t.Errorf("%s: %+v", l.Row, l)
+		}
+	}
+}
