@@ -92,6 +92,14 @@ func CreateMacvlan(i Iface, parentNs Netns, parent string) error {
 	})
 }
 
+// CreateVEPA is CreateMacvlan in VEPA mode: every frame leaves by the parent, and comes back only if
+// a switch there reflects it.
+func CreateVEPA(i Iface, parentNs Netns, parent string) error {
+	return addOn(i, parentNs, parent, func(attrs netlink.LinkAttrs) netlink.Link {
+		return &netlink.Macvlan{LinkAttrs: attrs, Mode: netlink.MACVLAN_MODE_VEPA}
+	})
+}
+
 // CreateMacvtap is CreateMacvlan for a macvtap, whose packets a file can also
 // receive: see OpenMacvtap.
 func CreateMacvtap(i Iface, parentNs Netns, parent string) error {
@@ -187,6 +195,16 @@ func (n Netns) SetMaster(name, bridge string) error {
 			return fmt.Errorf("bridge %s in %s: %w", bridge, n, err)
 		}
 		return nl.LinkSetMaster(l, br)
+	})
+}
+
+// SetHairpin lets the bridge send frames back out of the port at which they came in.
+func (n Netns) SetHairpin(port string) error {
+	return n.withLink(port, func(nl *netlink.Handle, l netlink.Link) error {
+		if err := nl.LinkSetHairpin(l, true); err != nil {
+			return fmt.Errorf("hairpin mode of bridge port %s in %s: %w", port, n, err)
+		}
+		return nil
 	})
 }
 

@@ -66,6 +66,8 @@ var statedDefaults = tabulate([]statedRow{
 	{"macvlan", [4]int{110, 220, 800, 2000}, 850e6, 7e9, 110e3, 1e-5, 170},
 	// As macvlan, with a queue in between.
 	{"macvtap", [4]int{110, 220, 800, 2000}, 850e6, 7e9, 110e3, 1e-5, 170},
+	// As bridge, with the way to it and back.
+	{"vepa", [4]int{150, 300, 1000, 3000}, 600e6, 5e9, 80e3, 1e-5, 250},
 	{"bridge", [4]int{120, 250, 900, 3000}, 800e6, 6e9, 100e3, 1e-5, 200},
 	// The userspace datapath on plain interfaces: a polling thread and two
 	// system calls per packet.

@@ -17,6 +17,7 @@ import (
 	"github.com/drayage/dray/internal/link/shm"
 	"github.com/drayage/dray/internal/link/sriov"
 	"github.com/drayage/dray/internal/link/transport"
+	"github.com/drayage/dray/internal/link/vepa"
 	"github.com/drayage/dray/internal/link/veth"
 	"github.com/drayage/dray/internal/link/vhostuser"
 	"github.com/drayage/dray/internal/link/vpp"
@@ -27,6 +28,6 @@ import (
 func All() []transport.Driver {
 	return []transport.Driver{
 		shm.New(), memif.New(), vhostuser.New(), ovsdpdk.New(), ovsdpdk.NewDray(), native.Wrap(veth.New()), native.Wrap(macvlan.New()), native.Wrap(macvlan.NewTap()), native.Wrap(bridge.New()),
-		native.Wrap(ovs.New()), native.Wrap(afpacket.New()), afxdp.New(), native.Wrap(vxlan.New()), native.Wrap(ovs.NewTunnel()), ovsdpdk.NewTunnel(), vpp.New(), vpp.NewMemif(), dpdkring.New(), native.Wrap(sriov.New()), loopback.New(),
+		native.Wrap(ovs.New()), native.Wrap(afpacket.New()), afxdp.New(), native.Wrap(vxlan.New()), native.Wrap(ovs.NewTunnel()), ovsdpdk.NewTunnel(), vpp.New(), vpp.NewMemif(), dpdkring.New(), native.Wrap(vepa.New()), native.Wrap(sriov.New()), loopback.New(),
 	}
 }

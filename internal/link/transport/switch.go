@@ -96,17 +96,26 @@ func (s Spec) AwaitForwarding(driver string, others ...host.Iface) step.Step {
 	return s.await(driver, "wait until the bridge forwards", forwardTimeout, host.Netns.WaitForwarding, others...)
 }
 
+// AwaitForwardingAt is AwaitForwarding for these ports of a bridge only.
+func (s Spec) AwaitForwardingAt(driver string, ports ...host.Iface) step.Step {
+	return s.awaitAt(driver, "wait until the bridge forwards", forwardTimeout, host.Netns.WaitForwarding, ports)
+}
+
 // await is the step that waits for the switch's side of every port, and for the others.
 func (s Spec) await(driver, what string, atMost time.Duration, wait func(host.Netns, context.Context, string) error, others ...host.Iface) step.Step {
+	all := slices.Clip(others)
+	for i := range s.Ports() {
+		all = append(all, s.SwitchPort(i))
+	}
+	return s.awaitAt(driver, what, atMost, wait, all)
+}
+
+func (s Spec) awaitAt(driver, what string, atMost time.Duration, wait func(host.Netns, context.Context, string) error, all []host.Iface) step.Step {
 	return step.Step{
 		Name: s.StepName(driver, what),
 		Do: func(ctx context.Context) error {
 			ctx, cancel := context.WithTimeout(ctx, atMost)
 			defer cancel()
-			all := slices.Clip(others)
-			for i := range s.Ports() {
-				all = append(all, s.SwitchPort(i))
-			}
 			for _, i := range all {
 				if err := wait(i.Netns, ctx, i.Name); err != nil {
 					return err

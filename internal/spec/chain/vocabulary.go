@@ -64,6 +64,6 @@ var Tunnels = []string{"vxlan", "ovs-vxlan", "ovs-dpdk-vxlan"}
 
 // Transports are the names for a link's transport.
 var Transports = []string{
-	TransportAuto, "loopback", "veth", "bridge", "macvlan", "macvtap", "sr-iov", "af-packet", "ovs",
+	TransportAuto, "loopback", "veth", "bridge", "macvlan", "macvtap", "vepa", "sr-iov", "af-packet", "ovs",
 	"shm", "memif", "dpdk-ring", "af-xdp", "vhost-user", "ovs-dpdk", "ovs-dray", "vpp", "vpp-memif", "vxlan", "ovs-vxlan", "ovs-dpdk-vxlan",
 }
