@@ -46,6 +46,13 @@ demo: ## install what is missing, build, run a chain with its verdicts, compare 
 	@$(say) 'comparing every transport of this host: one table, one page (at most three minutes)'
 	@scripts/with-hugepages.sh 64 bin/dray bench quick --afresh
 
+.PHONY: experiments
+experiments: ## install what is missing, build, measure every published experiment in about 40 minutes (as root)
+	@$(say) 'installing what is missing (scripts/setup.sh experiments)'
+	@scripts/setup.sh experiments
+	@$(MAKE) --no-print-directory build
+	@scripts/experiments.sh --profile quick
+
 .PHONY: build
 build: ## build every program into bin/
 	@$(say) "building every program into bin/ with $$($(GO) version | cut -d' ' -f3)"

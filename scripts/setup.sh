@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # Install what Drayage needs on Debian 12 or 13, and nothing that is there already.
 #
-# usage: scripts/setup.sh run|test|deb|kube
+# usage: scripts/setup.sh run|test|deb|kube|experiments
 #   run   what `make demo` needs
-#   test  that, and what `make test` needs
+#   test  that, and what `make test` and `make experiments` need
 #   deb   what `make demo` and `make deb` need
 #   kube  what `make demo` and `make kube` need
+#   experiments  what `make demo` and `make experiments` need
 #
 # It may be run again at any time. It never upgrades a package, never changes
 # a file under /etc/apt that it did not write, and starts no service.
@@ -44,20 +45,12 @@ chromium      chromium
 clang         clang
 clang-format  clang-format
 containerd    containerd
-cpio          cpio
-cyclictest    rt-tests
-depmod        kmod
-dockerd       docker.io
-docker        docker-cli
 make          make
-oslat         rt-tests
 prometheus    prometheus
 promtool      prometheus
-qemu-system-x86_64 qemu-system-x86
 redis-server  redis-server
 scapy         python3-scapy
 shellcheck    shellcheck
-stress-ng     stress-ng
 tcpdump       tcpdump
 tshark        tshark
 valgrind      valgrind
@@ -72,6 +65,18 @@ busybox   busybox-static
 etcd      etcd-server
 openssl   openssl
 redis-server redis-server
+'
+# What the rows of experiments measure with.
+readonly experiments_needs='
+cpio          cpio
+cyclictest    rt-tests
+depmod        kmod
+dockerd       docker.io
+docker        docker-cli
+mmdebstrap    mmdebstrap
+oslat         rt-tests
+qemu-system-x86_64 qemu-system-x86
+stress-ng     stress-ng
 '
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -95,7 +100,7 @@ die() {
 }
 
 usage() {
-	sed -n 's/^# \{0,1\}//; 5,9p' "${BASH_SOURCE[0]}" >&2
+	sed -n 's/^# \{0,1\}//; 5,10p' "${BASH_SOURCE[0]}" >&2
 	exit 2
 }
 
@@ -117,10 +122,10 @@ missing_needs() {
 		# libFuzzer and the sanitizers of clang are a package of their own, and named after its version.
 		compgen -G "$(clang -print-resource-dir 2>/dev/null)/lib/linux/libclang_rt.fuzzer-*.a" >/dev/null ||
 			echo "libclang_rt.fuzzer libclang-rt"
-		# dockerd loads a profile where the kernel has AppArmor, and docker.io only recommends the program.
-		if [ "$(cat /sys/module/apparmor/parameters/enabled 2>/dev/null)" = Y ]; then
-			type -P apparmor_parser >/dev/null || echo "apparmor_parser apparmor"
-		fi
+	fi
+	# dockerd loads a profile where the kernel has AppArmor, and docker.io only recommends the program.
+	if [[ $1 == *dockerd* && $(cat /sys/module/apparmor/parameters/enabled 2>/dev/null) == Y ]]; then
+		type -P apparmor_parser >/dev/null || echo "apparmor_parser apparmor"
 	fi
 	"$here/find-go.sh" >/dev/null 2>&1 || echo "go golang"
 }
@@ -265,9 +270,10 @@ read_release() {
 set=$1
 case $set in
 run) needs=$run_needs ;;
-test) needs=$run_needs$test_needs ;;
+test) needs=$run_needs$experiments_needs$test_needs ;;
 deb) needs=$run_needs$deb_needs ;;
 kube) needs=$run_needs$kube_needs ;;
+experiments) needs=$run_needs$experiments_needs ;;
 *) usage ;;
 esac
 readonly set needs

@@ -54,7 +54,7 @@ func neededPrograms(t *testing.T) map[string]bool {
 		t.Fatal(err)
 	}
 	programs := map[string]bool{"sh": true, "sleep": true, "cat": true, "true": true, "nsenter": true, "unshare": true, "setpriv": true, "mount": true, "perl": true, "chrt": true, "taskset": true, "go": true}
-	tables := regexp.MustCompile(`(?s)readonly (?:run|test)_needs='(.*?)'`).FindAllSubmatch(script, -1)
+	tables := regexp.MustCompile(`(?s)readonly (?:run|test|experiments)_needs='(.*?)'`).FindAllSubmatch(script, -1)
 	for _, table := range tables {
 		for _, line := range strings.Split(strings.TrimSpace(string(table[1])), "\n") {
 			fields := strings.Fields(line)

@@ -1,0 +1,38 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Run a command next to a Docker daemon of its own, which ends with it. The daemon has its own socket, data and
+# namespaces, so one that the host runs is left alone.
+#
+# usage: scripts/with-docker.sh command [argument...]      (as root; the command finds the daemon by DOCKER_HOST)
+set -euo pipefail
+
+[ $# -gt 0 ] || { sed -n 's/^# \{0,1\}//; 6p' "${BASH_SOURCE[0]}" >&2; exit 2; }
+dir=$(mktemp -d /run/dray-dockerd-XXXXXX)
+readonly dir
+chmod 711 "$dir" # containers of other users need access
+export DOCKER_HOST=unix://$dir/docker.sock
+daemon=
+
+finish() {
+	if [ -n "$daemon" ]; then
+		kill -TERM "$daemon" 2>/dev/null || true
+		wait "$daemon" 2>/dev/null || true
+	fi
+	rm -rf "$dir"
+}
+trap finish EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+# Its mounts vanish with its mount namespace. In the host's network namespace "--bridge none" would delete
+# docker0. If this script is killed, so is the daemon.
+setpriv --pdeathsig TERM unshare --mount --net dockerd --host "$DOCKER_HOST" --data-root "$dir/data" --exec-root "$dir/exec" \
+	--pidfile "$dir/pid" --bridge none --iptables=false --ip6tables=false >"$dir/log" 2>&1 </dev/null &
+daemon=$!
+for _ in {1..600}; do
+	docker version >/dev/null 2>&1 && break
+	kill -0 "$daemon" 2>/dev/null || { echo "with-docker: dockerd ended:" >&2; tail -n 20 "$dir/log" >&2; exit 1; }
+	sleep 0.1
+done
+docker version >/dev/null || { tail -n 20 "$dir/log" >&2; exit 1; }
+"$@"
