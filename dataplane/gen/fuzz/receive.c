@@ -2,8 +2,8 @@
 /*
  * Fuzz a receiver: the input is frames of two bytes of length and what follows, whose headers and
  * checksums are put right half of the time, in one of the encapsulations. What must hold: accounts
- * balance, whatever came, and a reply can be written to what was taken, which is then read in the
- * same way.
+ * balance, whatever came, a burst is taken as its frames would be one by one, and a reply can be
+ * written to what was taken, which is then read in the same way.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -86,12 +86,21 @@ static void turn(uint8_t *frame, uint32_t length, uint32_t headers, uint32_t pay
 	must(frame_payload(frame, length, &again) == payload && again == headers);
 }
 
-static void one(struct tracker *t, uint8_t *frame, uint32_t length, uint64_t now, uint8_t bits)
+struct receiver {
+	struct tracker *bursts, *alone;
+	struct frame_seen seen;
+	struct io_buf bufs[IO_BATCH];
+	uint32_t lengths[IO_BATCH]; /* of the frames */
+	unsigned n;
+	uint64_t frames;
+};
+
+/* Append a frame to the burst. */
+static void add(struct receiver *r, uint8_t *frame, uint32_t length, uint8_t bits)
 {
 	struct frame_address address = {
 		.ip6 = bits & 0x40, .to_port = FRAME_PORT, .encap = encapsulation(bits >> 1)};
-	uint32_t payload, headers = frame_headers_to(&address);
-	struct packet p;
+	uint32_t payload, headers = frame_headers_to(&address), again;
 
 	if (bits & 0x80 && length >= headers) {
 		frame_write(frame, &address, FRAME_PORT + (bits >> 4 & 3), length - headers);
@@ -102,16 +111,50 @@ static void one(struct tracker *t, uint8_t *frame, uint32_t length, uint64_t now
 	}
 	payload = frame_payload(frame, length, &headers);
 	must(payload == 0 || payload + headers <= length);
-	t->headers = headers;
-	if (tracker_take(t, frame + headers, payload, now, &p)) {
-		must(packet_is_short(&p) == (payload < PACKET_HEADER));
-		p.type = p.type == PACKET_DATA || p.type == PACKET_REPLY ? PACKET_REPLY
-									 : PACKET_END_REPLY;
-		p.turned = now;
-		packet_write(frame + headers, &p);
-		must(packet_read(frame + headers, payload, false, &p) == PACKET_GOOD);
-		turn(frame, length, headers, payload);
+	must(frame_find(&r->seen, frame, length, &again) == payload && again == headers);
+	r->lengths[r->n] = length;
+	r->bufs[r->n++] =
+		(struct io_buf){.data = frame + headers, .length = payload, .headers = headers};
+	r->frames++;
+}
+
+/* Answer a run of packets that were taken. */
+static void answer(struct io_buf *bufs, const uint32_t *lengths, unsigned n, struct packet p,
+		   uint64_t now)
+{
+	enum packet_verdict verdict;
+	struct packet again;
+
+	must(packet_is_short(&p) == (bufs->length < PACKET_HEADER));
+	p.type = p.type == PACKET_DATA || p.type == PACKET_REPLY ? PACKET_REPLY : PACKET_END_REPLY;
+	p.turned = now;
+	packet_write(&p, bufs, n);
+	must(packet_read(bufs, n, false, &again, &verdict) == n && verdict == PACKET_GOOD);
+	for (unsigned i = 0; i < n; i++)
+		turn(bufs[i].data - bufs[i].headers, lengths[i], bufs[i].headers, bufs[i].length);
+}
+
+/* Take the burst. */
+static void take(struct receiver *r)
+{
+	uint64_t now = 1000000 + r->frames;
+	struct packet first;
+	bool wanted;
+
+	for (unsigned i = 0; i < r->n; i++)
+		tracker_take_all(r->alone, &r->bufs[i], 1, now);
+	for (unsigned i = 0, run; i < r->n; i += run) {
+		run = tracker_take(r->bursts, r->bufs + i, r->n - i, now, &first, &wanted);
+		must(run >= 1 && run <= r->n - i);
+		if (wanted)
+			answer(r->bufs + i, r->lengths + i, run, first, now);
 	}
+	for (unsigned i = 0; i < r->n; i++)
+		free(r->bufs[i].data - r->bufs[i].headers);
+	r->n = 0;
+	must(memcmp(&r->bursts->counts, &r->alone->counts, sizeof(r->alone->counts)) == 0);
+	must(r->bursts->next == r->alone->next && r->bursts->jitter_ns == r->alone->jitter_ns &&
+	     r->bursts->delay.sum == r->alone->delay.sum);
 }
 
 static void check(const struct tracker *t, uint64_t frames)
@@ -126,18 +169,23 @@ static void check(const struct tracker *t, uint64_t frames)
 	must(c->reordered <= c->received);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static struct tracker *begin(size_t bits)
 {
 	struct tracker *t = tracker_new(0);
-	uint64_t frames = 0;
-	uint8_t *frame;
 
 	must(t != NULL);
-	t->check = size & 1;
-	t->replies = size & 2;
+	t->check = bits & 1;
+	t->replies = bits & 2;
+	return t;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct receiver r = {.bursts = begin(size), .alone = begin(size)};
+
 	while (size >= 2) {
 		uint32_t length = (data[0] | (uint32_t)data[1] << 8) % FRAME;
-		uint8_t bits = data[1];
+		uint8_t bits = data[1], *frame;
 
 		data += 2;
 		size -= 2;
@@ -145,13 +193,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		frame = malloc(length + 1); /* of just that size: what is read beyond is noticed */
 		must(frame != NULL);
 		memcpy(frame, data, length);
-		one(t, frame, length, 1000000 + frames, bits);
-		free(frame);
-		frames++;
+		add(&r, frame, length, bits);
+		if (r.n == IO_BATCH || bits & 1)
+			take(&r);
 		data += length;
 		size -= length;
 	}
-	check(t, frames);
-	free(t);
+	take(&r);
+	check(r.bursts, r.frames);
+	free(r.bursts);
+	free(r.alone);
 	return 0;
 }

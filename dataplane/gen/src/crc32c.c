@@ -2,8 +2,6 @@
 /* CRC-32C: by table, eight bytes at a time, or by instruction. */
 #include "crc32c.h"
 
-#include <string.h>
-
 #define POLYNOMIAL 0x82f63b78u
 
 static uint32_t table[8][256];
@@ -23,47 +21,32 @@ __attribute__((constructor)) static void make_table(void)
 			table[k][i] = table[k - 1][i] >> 8 ^ table[0][table[k - 1][i] & 255];
 }
 
+uint32_t crc32c_step_portable(uint32_t state, uint64_t word, unsigned bytes)
+{
+	if (bytes < 8) {
+		for (; bytes; bytes--, word >>= 8)
+			state = state >> 8 ^ table[0][(state ^ word) & 255];
+		return state;
+	}
+	word ^= state;
+	state = 0;
+	for (int k = 7; k >= 0; k--, word >>= 8)
+		state ^= table[k][word & 255];
+	return state;
+}
+
 uint32_t crc32c_portable(const void *data, size_t length)
 {
-	const uint8_t *p = data;
-	uint32_t c = ~0u;
-
-	for (; length >= 8; p += 8, length -= 8) {
-		uint32_t low = c ^ ((uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
-				    (uint32_t)p[3] << 24);
-
-		c = table[7][low & 255] ^ table[6][low >> 8 & 255] ^ table[5][low >> 16 & 255] ^
-		    table[4][low >> 24] ^ table[3][p[4]] ^ table[2][p[5]] ^ table[1][p[6]] ^
-		    table[0][p[7]];
-	}
-	for (; length; p++, length--)
-		c = c >> 8 ^ table[0][(c ^ *p) & 255];
-	return ~c;
+	return ~crc32c_over(CRC32C_BEGIN, data, length, crc32c_step_portable);
 }
 
-#if defined(__x86_64__)
-__attribute__((target("sse4.2"))) static uint32_t by_instruction(const void *data, size_t length)
+CRC32C_TARGET static uint32_t by_instruction(const void *data, size_t length)
 {
-	const uint8_t *p = data;
-	uint64_t c = ~0u, word;
-
-	for (; length >= 8; p += 8, length -= 8) {
-		memcpy(&word, p, sizeof(word));
-		c = __builtin_ia32_crc32di(c, word);
-	}
-	for (; length; p++, length--)
-		c = __builtin_ia32_crc32qi((uint32_t)c, *p);
-	return ~(uint32_t)c;
+	return ~crc32c_over(CRC32C_BEGIN, data, length, crc32c_step_instruction);
 }
 
 uint32_t crc32c(const void *data, size_t length)
 {
-	return __builtin_cpu_supports("sse4.2") ? by_instruction(data, length)
-						: crc32c_portable(data, length);
+	return crc32c_has_instruction() ? by_instruction(data, length)
+					: crc32c_portable(data, length);
 }
-#else
-uint32_t crc32c(const void *data, size_t length)
-{
-	return crc32c_portable(data, length);
-}
-#endif

@@ -39,6 +39,15 @@ void frame_write(uint8_t *frame, const struct frame_address *a, uint16_t from_po
 	put16(udp + 6, 0);
 }
 
+void frame_template_set(struct frame_template *t, const struct frame_address *a, uint16_t from_port,
+			uint32_t payload)
+{
+	t->payload = payload;
+	t->from_port = from_port;
+	t->headers = frame_headers_to(a);
+	frame_write(t->bytes, a, from_port, payload);
+}
+
 /*
  * RFC 8200, section 8.1: over both addresses, the length, the protocol, and the datagram; 0 would
  * mean no checksum.
@@ -98,6 +107,24 @@ uint32_t frame_payload(const uint8_t *frame, uint32_t length, uint32_t *headers)
 	if (get16(h + FRAME_HEADERS - UDP + 2) == ENCAP_GTPU_PORT && *headers == FRAME_HEADERS)
 		return gtpu_or_plain(frame, length, n - UDP, headers);
 	return n - UDP;
+}
+
+/* Parse a copy, so that the result is that of the remembered bytes whatever the sender does. */
+uint32_t frame_see(struct frame_seen *seen, const uint8_t *frame, uint32_t length,
+		   uint32_t *headers)
+{
+	uint32_t payload;
+
+	memcpy(seen->bytes, frame, length < sizeof(seen->bytes) ? length : sizeof(seen->bytes));
+	payload = frame_payload(seen->bytes, length, headers);
+	seen->length = length;
+	seen->headers = *headers;
+	seen->payload = payload;
+	/* A datagram to GTP-U's port is judged by bytes after these headers too. */
+	if (*headers == FRAME_HEADERS &&
+	    get16(seen->bytes + FRAME_HEADERS - UDP + 2) == ENCAP_GTPU_PORT)
+		seen->payload = 0;
+	return payload;
 }
 
 void frame_exchange(uint8_t *a, uint8_t *b, size_t n)

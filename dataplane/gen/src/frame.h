@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "encap.h"
 
@@ -41,6 +42,34 @@ void frame_exchange(uint8_t *a, uint8_t *b, size_t n);
 void frame_write(uint8_t *frame, const struct frame_address *address, uint16_t from_port,
 		 uint32_t payload);
 
+/* Headers in whole blocks of FRAME_BLOCK bytes. */
+#define FRAME_BLOCK 16u
+#define FRAME_TEMPLATE ((ENCAP_PDU_HEADERS + FRAME_BLOCK - 1) / FRAME_BLOCK * FRAME_BLOCK)
+
+/* The headers that a port wrote last, which are mostly those of the next frame. Zeroed: none. */
+struct frame_template {
+	uint32_t payload, headers;
+	uint16_t from_port;
+	uint8_t bytes[FRAME_TEMPLATE];
+};
+
+void frame_template_set(struct frame_template *t, const struct frame_address *address,
+			uint16_t from_port, uint32_t payload);
+
+/*
+ * As frame_write, for a port that has one address and a template. The payload is at least of
+ * PACKET_SHORT bytes, and still to be written: up to 15 bytes are overwritten.
+ */
+static inline void frame_put(uint8_t *frame, struct frame_template *t,
+			     const struct frame_address *address, uint16_t from_port,
+			     uint32_t payload)
+{
+	if (t->payload != payload || t->from_port != from_port)
+		frame_template_set(t, address, from_port, payload);
+	for (uint32_t i = 0; i < t->headers; i += FRAME_BLOCK)
+		memcpy(frame + i, t->bytes + i, FRAME_BLOCK);
+}
+
 /*
  * Call it when the payload is written: set the UDP checksum that IPv6 requires. Over IPv4 there is
  * none.
@@ -54,6 +83,41 @@ void frame_finish(uint8_t *frame, uint32_t headers, uint32_t payload);
  * to the frame: the result is within `length` even then. Checksums are not checked.
  */
 uint32_t frame_payload(const uint8_t *frame, uint32_t length, uint32_t *headers);
+
+/* The headers that a port read last, which are mostly those of the next frame. Zeroed: none. */
+struct frame_seen {
+	uint32_t length, headers, payload;
+	uint8_t bytes[ENCAP_PDU_HEADERS];
+};
+
+uint32_t frame_see(struct frame_seen *seen, const uint8_t *frame, uint32_t length,
+		   uint32_t *headers);
+
+/* Whether n bytes, at least 8, are the same. Each is read once. */
+static inline bool frame_same(const uint8_t *a, const uint8_t *b, uint32_t n)
+{
+	uint64_t differences = 0, x, y;
+
+	for (uint32_t i = 0; i < n; i += 8) {
+		uint32_t at = i + 8 <= n ? i : n - 8;
+
+		memcpy(&x, a + at, sizeof(x));
+		memcpy(&y, b + at, sizeof(y));
+		differences |= x ^ y;
+	}
+	return differences == 0;
+}
+
+/* As frame_payload, for a port that remembers what it has seen. */
+static inline uint32_t frame_find(struct frame_seen *seen, const uint8_t *frame, uint32_t length,
+				  uint32_t *headers)
+{
+	if (seen->payload == 0 || length != seen->length ||
+	    !frame_same(frame, seen->bytes, seen->headers))
+		return frame_see(seen, frame, length, headers);
+	*headers = seen->headers;
+	return seen->payload;
+}
 
 /*
  * Turn a frame around: swap the addresses of all layers, and the ports. What identifies the user,

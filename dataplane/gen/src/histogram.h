@@ -24,15 +24,16 @@ static inline uint32_t histogram_index(uint64_t value)
 	return shift * 64 + (uint32_t)(value >> shift);
 }
 
-static inline void histogram_add(struct histogram *h, uint64_t value)
+/* Add a value that was seen that many times, at least once. */
+static inline void histogram_add(struct histogram *h, uint64_t value, uint64_t times)
 {
 	if (h->n == 0 || value < h->min)
 		h->min = value;
 	if (h->n == 0 || value > h->max)
 		h->max = value;
-	h->n++;
-	h->sum += value;
-	h->counts[histogram_index(value)]++;
+	h->n += times;
+	h->sum += value * times;
+	h->counts[histogram_index(value)] += times;
 }
 
 /* The lowest and the highest value of a bucket. */

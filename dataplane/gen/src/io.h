@@ -10,19 +10,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "buf.h"
 #include "frame.h"
 #include "options.h"
-
-#define IO_BATCH 64u /* datagrams in one call, at most */
-
-/* A datagram in the port's memory. */
-struct io_buf {
-	/* UDP payload; the sender of a received one may change it at any time */
-	uint8_t *data;
-	uint32_t length;  /* bytes; 0 if the received frame has no datagram */
-	uint32_t headers; /* of a received datagram: bytes of the frame before it */
-	uint32_t index;	  /* for the port itself */
-};
 
 enum io_wait { IO_RX = 1u << 0, IO_TX = 1u << 1 };
 

@@ -44,7 +44,8 @@ static unsigned dpdk_alloc(struct io *io, unsigned flow, struct io_buf *bufs, un
 
 		m->data_len = (uint16_t)(bufs[i].length + headers);
 		m->pkt_len = bufs[i].length + headers;
-		frame_write(frame, &io->address, (uint16_t)(FRAME_PORT + flow), bufs[i].length);
+		frame_put(frame, &p->template, &io->address, (uint16_t)(FRAME_PORT + flow),
+			  bufs[i].length);
 		bufs[i].data = frame + headers;
 		bufs[i].index = i;
 	}
@@ -110,8 +111,8 @@ static int dpdk_receive(struct io *io, struct io_buf *bufs, unsigned n)
 	for (unsigned i = 0; i < p->received; i++) {
 		struct rte_mbuf *m = p->rx[i];
 		uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
-		uint32_t headers,
-			length = frame_payload(frame, m->nb_segs == 1 ? m->data_len : 0, &headers);
+		uint32_t headers, length = frame_find(&p->seen, frame,
+						      m->nb_segs == 1 ? m->data_len : 0, &headers);
 
 		bufs[i] = (struct io_buf){
 			.data = frame + headers, .length = length, .headers = headers, .index = i};

@@ -22,6 +22,8 @@ struct io_dray {
 	bool asked;	   /* the library has asked to be woken: this end may sleep */
 	unsigned received;
 	struct io_link link; /* the last one */
+	struct frame_template template;
+	struct frame_seen seen;
 	struct dray_pkt tx[IO_BATCH], rx[IO_BATCH];
 };
 
@@ -35,8 +37,8 @@ static unsigned dray_alloc(struct io *io, unsigned flow, struct io_buf *bufs, un
 	n = dray_tx_alloc(p->port, 0, p->tx, n, longest + headers);
 	for (unsigned i = 0; i < n; i++) {
 		p->tx[i].length = bufs[i].length + headers;
-		frame_write(p->tx[i].data, &p->io.address, (uint16_t)(FRAME_PORT + flow),
-			    bufs[i].length);
+		frame_put(p->tx[i].data, &p->template, &p->io.address,
+			  (uint16_t)(FRAME_PORT + flow), bufs[i].length);
 		bufs[i].data = (uint8_t *)p->tx[i].data + headers;
 		bufs[i].index = i;
 	}
@@ -91,7 +93,8 @@ static int dray_receive(struct io *io, struct io_buf *bufs, unsigned n)
 	p->received = dray_rx_burst(p->port, 0, p->rx, n);
 	note_idle(p, before);
 	for (unsigned i = 0; i < p->received; i++) {
-		uint32_t headers, length = frame_payload(p->rx[i].data, p->rx[i].length, &headers);
+		uint32_t headers,
+			length = frame_find(&p->seen, p->rx[i].data, p->rx[i].length, &headers);
 
 		bufs[i] = (struct io_buf){.data = (uint8_t *)p->rx[i].data + headers,
 					  .length = length,

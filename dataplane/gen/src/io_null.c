@@ -59,51 +59,57 @@ static void null_discard(struct io *io, struct io_buf *bufs, unsigned n)
 }
 
 /* Do as a reflector would. */
-static void turn(const struct io_null *p, const struct io_buf *buf)
+static void turn(const struct io_null *p, struct io_buf *buf)
 {
+	enum packet_verdict verdict;
 	struct packet packet;
 
-	if (packet_read(buf->data, buf->length, p->check, &packet) != PACKET_GOOD)
+	(void)packet_read(buf, 1, p->check, &packet, &verdict);
+	if (verdict != PACKET_GOOD)
 		return;
 	packet.type = packet.type == PACKET_DATA ? PACKET_REPLY : PACKET_END_REPLY;
 	packet.turned = clock_now();
-	packet_write(buf->data, &packet);
+	packet_write(&packet, buf, 1);
+}
+
+static int return_sent(struct io_null *p, struct io_buf *bufs, unsigned n)
+{
+	if (n > p->waiting)
+		n = p->waiting;
+	for (unsigned i = 0; i < n; i++, p->first++) {
+		bufs[i] = (struct io_buf){.data = p->buffers[p->first],
+					  .length = p->lengths[p->first],
+					  .headers = p->headers,
+					  .index = p->first};
+		if (p->role == ROLE_PING)
+			turn(p, &bufs[i]);
+	}
+	p->waiting -= n;
+	return (int)n;
 }
 
 static int null_receive(struct io *io, struct io_buf *bufs, unsigned n)
 {
 	struct io_null *p = (struct io_null *)io;
-	uint64_t now = clock_now();
+	uint64_t now;
+	struct packet first;
 
-	if (p->returns) {
-		if (n > p->waiting)
-			n = p->waiting;
-		for (unsigned i = 0; i < n; i++, p->first++) {
-			bufs[i] = (struct io_buf){.data = p->buffers[p->first],
-						  .length = p->lengths[p->first],
-						  .headers = p->headers,
-						  .index = p->first};
-			if (p->role == ROLE_PING)
-				turn(p, &bufs[i]);
-		}
-		p->waiting -= n;
-		return (int)n;
-	}
-	for (unsigned i = 0; i < n; i++) {
-		struct packet packet = {.type = PACKET_DATA,
-					.stream = p->stream,
-					.length = PACKET_HEADER,
-					.sequence = p->sequence++,
-					.intended = now,
-					.sent = now,
-					.flags = p->check ? PACKET_SUMMED : 0};
-
-		packet_write(p->buffers[i], &packet);
+	if (p->returns)
+		return return_sent(p, bufs, n);
+	now = clock_now();
+	for (unsigned i = 0; i < n; i++)
 		bufs[i] = (struct io_buf){.data = p->buffers[i],
-					  .length = packet.length,
+					  .length = PACKET_HEADER,
 					  .headers = p->headers,
 					  .index = i};
-	}
+	first = (struct packet){.type = PACKET_DATA,
+				.flags = p->check ? PACKET_SUMMED : 0,
+				.stream = p->stream,
+				.sequence = p->sequence,
+				.intended = now,
+				.sent = now};
+	packet_write(&first, bufs, n);
+	p->sequence += n;
 	return (int)n;
 }
 

@@ -45,6 +45,8 @@ struct io_packet {
 	struct ring tx, rx;
 	unsigned received;
 	uint64_t drops;
+	struct frame_template template;
+	struct frame_seen seen;
 };
 
 static struct tpacket2_hdr *frame_at(const struct ring *r, uint32_t ahead)
@@ -79,7 +81,8 @@ static unsigned packet_alloc(struct io *io, unsigned flow, struct io_buf *bufs, 
 		if (status != TP_STATUS_AVAILABLE && !(status & TP_STATUS_WRONG_FORMAT))
 			break;
 		h->tp_len = bufs[i].length + headers;
-		frame_write(frame, &p->io.address, (uint16_t)(FRAME_PORT + flow), bufs[i].length);
+		frame_put(frame, &p->template, &p->io.address, (uint16_t)(FRAME_PORT + flow),
+			  bufs[i].length);
 		bufs[i].data = frame + headers;
 		bufs[i].index = i;
 	}
@@ -153,7 +156,7 @@ static int packet_receive(struct io *io, struct io_buf *bufs, unsigned n)
 			frame = with_tag(h, frame);
 			bytes += TAG_BYTES;
 		}
-		length = frame_payload(frame, bytes, &headers);
+		length = frame_find(&p->seen, frame, bytes, &headers);
 		bufs[p->received] = (struct io_buf){.data = frame + headers,
 						    .length = length,
 						    .headers = headers,

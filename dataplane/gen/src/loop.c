@@ -46,17 +46,13 @@ static bool receive(struct loop *l, struct way *w, uint64_t *now)
 {
 	struct io *io = w->rx.io;
 	struct io_buf bufs[IO_BATCH];
-	struct packet packet;
 	int got = io->ops->receive(io, bufs, IO_BATCH);
 
 	*now = clock_now();
 	if (got < 0)
 		fail(l, got, io);
-	for (int i = 0; i < got; i++) {
-		w->tracker->headers = bufs[i].headers;
-		(void)tracker_take(w->tracker, bufs[i].data, bufs[i].length, *now, &packet);
-	}
 	if (got > 0) {
+		tracker_take_all(w->tracker, bufs, (unsigned)got, *now);
 		io->ops->done(io);
 		l->busy_ns = *now;
 	}
@@ -121,7 +117,7 @@ static uint64_t send_due(struct loop *l, uint64_t now)
 		uint64_t due = sender_due(w->sender, now);
 
 		if (due <= now) {
-			int ret = sender_burst(w->sender);
+			int ret = sender_burst(w->sender, &now);
 
 			if (ret < 0)
 				fail(l, ret, w->tx.io);

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "buf.h"
+
 #define PACKET_MAGIC 0x4e454744u
 #define PACKET_VERSION 1
 #define PACKET_HEADER 56u /* bytes */
@@ -17,18 +19,18 @@ enum packet_type { PACKET_DATA = 1, PACKET_END = 2, PACKET_REPLY = 3, PACKET_END
 
 enum packet_flags {
 	PACKET_WARMUP = 1u << 0,
-	PACKET_SUMMED = 1u << 1, /* payload_sum is valid */
+	PACKET_SUMMED = 1u << 1, /* the buffer's payload_sum is valid */
 };
 
 /* As read from a short header, only its own bits are set until packet_complete. */
 struct packet {
 	uint8_t type;
-	uint16_t flags, flow, length;
+	uint16_t flags, flow;
+	uint16_t length; /* bytes, of one that was read */
 	uint32_t stream;
 	uint64_t sequence;
 	/* ns of CLOCK_MONOTONIC; turned: 0 before a reflector has seen it */
 	uint64_t intended, sent, turned;
-	uint32_t payload_sum;
 };
 
 enum packet_verdict {
@@ -44,10 +46,12 @@ static inline bool packet_is_short(const struct packet *packet)
 }
 
 /*
- * Write the header, with its checksum, to PACKET_HEADER bytes; a short one to PACKET_SHORT bytes,
- * and its checksum also covers the bytes after it.
+ * Write the headers of a run: the packet itself into the first buffer, and packets alike with the
+ * next sequence numbers into the others. Buffers of less than PACKET_HEADER bytes get a short
+ * header, whose checksum also covers the bytes after it. A data packet with PACKET_SUMMED gets its
+ * buffer's payload_sum.
  */
-void packet_write(uint8_t *to, const struct packet *packet);
+void packet_write(const struct packet *first, const struct io_buf *bufs, unsigned n);
 
 /*
  * Fill the bytes after the header with words that depend on the sequence number, and return its
@@ -56,11 +60,16 @@ void packet_write(uint8_t *to, const struct packet *packet);
 uint32_t packet_fill(uint8_t *datagram, uint32_t length, uint64_t sequence);
 
 /*
- * Read a datagram of an untrusted sender, which may still be writing to it: the header is copied
- * once, then checked. With `check` the padding must have a sum, and it must be right.
+ * Read the run that n datagrams begin with: good data packets or replies, alike but for consecutive
+ * sequence numbers, with headers of one length before them. Returns how many; 1 for everything
+ * else. The verdict, and the packet if it is good, are those of the first. Sets payload_sum of good
+ * ones.
+ *
+ * The senders are untrusted, and may still be writing: each header is copied once, then checked.
+ * With `check` the padding must have a sum, and it must be right.
  */
-enum packet_verdict packet_read(const uint8_t *datagram, uint32_t length, bool check,
-				struct packet *packet);
+unsigned packet_read(struct io_buf *bufs, unsigned n, bool check, struct packet *first,
+		     enum packet_verdict *verdict);
 
 /*
  * Make the sequence number and the times of a short packet whole: those that are nearest to `next`,

@@ -29,17 +29,13 @@ static bool receive(struct ping *p, uint64_t *now)
 {
 	struct io *io = p->run->io;
 	struct io_buf bufs[IO_BATCH];
-	struct packet packet;
 	int got = io->ops->receive(io, bufs, IO_BATCH);
 
 	*now = clock_now();
 	if (got < 0)
 		p->run->error = got;
-	for (int i = 0; i < got; i++) {
-		p->tracker->headers = bufs[i].headers;
-		(void)tracker_take(p->tracker, bufs[i].data, bufs[i].length, *now, &packet);
-	}
 	if (got > 0) {
+		tracker_take_all(p->tracker, bufs, (unsigned)got, *now);
 		io->ops->done(io);
 		p->busy_ns = *now;
 	}
@@ -81,11 +77,11 @@ static bool must_wait(struct ping *p, uint64_t now, uint64_t *until)
 	return p->waiting;
 }
 
-static void ask(struct ping *p)
+static void ask(struct ping *p, uint64_t now)
 {
 	p->warmup_before = p->tracker->counts.warmup;
-	p->run->error = sender_burst(p->sender);
-	p->asked_ns = clock_now();
+	p->run->error = sender_burst(p->sender, &now);
+	p->asked_ns = now;
 	p->waiting = p->run->options->closed;
 }
 
@@ -110,7 +106,7 @@ static void ask_all(struct ping *p)
 			wait_until(p, now, due);
 			continue;
 		}
-		ask(p);
+		ask(p, now);
 	}
 }
 

@@ -60,12 +60,10 @@ uint64_t schedule_due(const struct schedule *s)
 		       : s->start_ns;
 }
 
-uint32_t schedule_size(const struct schedule *s, uint64_t packet)
+uint32_t schedule_imix_size(const struct schedule *s, uint64_t packet)
 {
 	uint32_t size = imix[packet % IMIX];
 
-	if (!s->imix)
-		return s->size;
 	return size > s->smallest ? size : s->smallest;
 }
 

@@ -24,7 +24,12 @@ struct schedule schedule_begin(const struct options *options, uint64_t start_ns)
 uint64_t schedule_due(const struct schedule *schedule);
 
 /* Bytes of the frame of packet i, counted from the first of all. */
-uint32_t schedule_size(const struct schedule *schedule, uint64_t packet);
+uint32_t schedule_imix_size(const struct schedule *schedule, uint64_t packet);
+
+static inline uint32_t schedule_size(const struct schedule *schedule, uint64_t packet)
+{
+	return schedule->imix ? schedule_imix_size(schedule, packet) : schedule->size;
+}
 
 /* Move past n packets, whether they were sent or not. */
 void schedule_pass(struct schedule *schedule, uint32_t n);

@@ -26,19 +26,22 @@ static void wait_until(const struct options *o, uint64_t due)
 static void send_all(struct sender *s)
 {
 	struct run *run = s->run;
+	uint64_t now = clock_now();
 
 	while (!run_stopped() && !run->error) {
-		uint64_t now = clock_now(), due = sender_due(s, now), end = run_interval_due(run);
+		uint64_t due = sender_due(s, now), end = run_interval_due(run);
 
 		if (due == UINT64_MAX)
 			return;
 		if (now >= end)
 			interval(s, now);
 		run_service(run, now);
-		if (now < due)
+		if (now < due) {
 			wait_until(run->options, due < end ? due : end);
-		else
-			run->error = sender_burst(s);
+			now = clock_now();
+		} else {
+			run->error = sender_burst(s, &now);
+		}
 	}
 }
 

@@ -14,10 +14,10 @@
 /* Packets that go to the port together. */
 struct batch {
 	struct io_buf bufs[IO_BATCH];
-	struct packet packets[IO_BATCH];
 	unsigned n, done;
 	unsigned flow;
 	uint64_t due, deadline;
+	uint64_t now; /* the last time that was read */
 };
 
 struct sender *sender_new(struct run *run)
@@ -81,40 +81,40 @@ static void account(struct sender *s, uint32_t n, bool sent)
 	*(sent ? &s->sent : &s->unsent) += n;
 }
 
-/* Write the headers of packets that are not sent yet, with the present time. */
-static uint64_t stamp(struct batch *b, bool has_schedule)
+/* The number of the next packet: only sent ones are counted. */
+static uint64_t next_sequence(const struct sender *s)
 {
-	uint64_t now = clock_now();
-
-	for (unsigned i = b->done; i < b->n; i++) {
-		b->packets[i].sent = now;
-		b->packets[i].intended = has_schedule ? b->due : now;
-		packet_write(b->bufs[i].data, &b->packets[i]);
-	}
-	return now;
+	return s->measuring ? s->sent : s->warmup_sent;
 }
 
-static void fill(struct sender *s, struct batch *b)
+static uint16_t flags(const struct sender *s)
 {
-	const struct options *o = s->run->options;
-	uint64_t sequence = s->measuring ? s->sent : s->warmup_sent;
+	return (uint16_t)((s->measuring ? 0 : PACKET_WARMUP) |
+			  (s->run->options->check ? PACKET_SUMMED : 0));
+}
 
-	for (unsigned i = 0; i < b->n; i++) {
-		struct packet *p = &b->packets[i];
+/* Fill the payloads of packets if they are to be checked. */
+static void fill(const struct sender *s, struct batch *b)
+{
+	for (unsigned i = 0; i < b->n && s->run->options->check; i++)
+		b->bufs[i].payload_sum =
+			packet_fill(b->bufs[i].data, b->bufs[i].length, next_sequence(s) + i);
+}
 
-		*p = (struct packet){
-			.type = PACKET_DATA,
-			.flags = (uint16_t)((s->measuring ? 0 : PACKET_WARMUP) |
-					    (o->check ? PACKET_SUMMED : 0)),
-			.flow = (uint16_t)b->flow,
-			.length = (uint16_t)b->bufs[i].length,
-			.stream = o->stream,
-			.sequence = sequence + i,
-		};
-		if (o->check)
-			p->payload_sum =
-				packet_fill(b->bufs[i].data, b->bufs[i].length, p->sequence);
-	}
+/* Write the headers of packets that are not sent yet, with the present time. */
+static void stamp(const struct sender *s, struct batch *b)
+{
+	struct packet first = {
+		.type = PACKET_DATA,
+		.flags = flags(s),
+		.flow = (uint16_t)b->flow,
+		.stream = s->run->options->stream,
+		.sequence = next_sequence(s),
+	};
+
+	first.sent = b->now = clock_now();
+	first.intended = paced(s) ? b->due : b->now;
+	packet_write(&first, b->bufs + b->done, b->n - b->done);
 }
 
 /* The port takes packets again, or they are no longer worth sending. */
@@ -125,19 +125,27 @@ static void end_wait(struct sender *s, uint64_t now)
 	s->full_since_ns = 0;
 }
 
-static void sent(struct sender *s, struct batch *b, unsigned n, uint64_t now)
+static uint64_t bytes_of(const struct sender *s, const struct io_buf *bufs, unsigned n)
 {
-	end_wait(s, now);
-	for (unsigned i = b->done; i < b->done + n && s->measuring; i++) {
-		s->sent_bytes += b->bufs[i].length + s->run->options->headers;
-		if (paced(s)) {
-			histogram_add(&s->lateness, now - b->due);
-			if (s->run->options->interval_ns)
-				histogram_add(&s->lateness_interval, now - b->due);
-		}
+	uint64_t bytes = (uint64_t)n * s->run->options->headers;
+
+	for (unsigned i = 0; i < n; i++)
+		bytes += bufs[i].length;
+	return bytes;
+}
+
+static void sent(struct sender *s, struct batch *b, unsigned n)
+{
+	end_wait(s, b->now);
+	if (s->measuring) {
+		s->sent_bytes += bytes_of(s, b->bufs + b->done, n);
+		s->ended_ns = b->now;
 	}
-	if (s->measuring)
-		s->ended_ns = now;
+	if (s->measuring && paced(s)) {
+		histogram_add(&s->lateness, b->now - b->due, n);
+		if (s->run->options->interval_ns)
+			histogram_add(&s->lateness_interval, b->now - b->due, n);
+	}
 	account(s, n, true);
 	schedule_pass(&s->schedule, n);
 	b->done += n;
@@ -147,10 +155,10 @@ static void sent(struct sender *s, struct batch *b, unsigned n, uint64_t now)
  * The port is full: wait for it, but no longer than the catch-up bound allows. Returns 0 to try
  * again, -EAGAIN after that time, -errno.
  */
-static int wait_for_room(struct sender *s, const struct batch *b)
+static int wait_for_room(struct sender *s, struct batch *b)
 {
 	struct run *run = s->run;
-	uint64_t now = clock_now();
+	uint64_t now = b->now = clock_now();
 
 	if (s->measuring) {
 		s->full++;
@@ -187,11 +195,12 @@ static int send_batch(struct sender *s, struct batch *b)
 
 	fill(s, b);
 	while (b->done < b->n) {
-		uint64_t now = stamp(b, paced(s));
-		int ret = io->ops->send(io, b->flow, b->bufs + b->done, b->n - b->done);
+		int ret;
 
+		stamp(s, b);
+		ret = io->ops->send(io, b->flow, b->bufs + b->done, b->n - b->done);
 		if (ret > 0) {
-			sent(s, b, (unsigned)ret, now);
+			sent(s, b, (unsigned)ret);
 			continue;
 		}
 		if (ret < 0) {
@@ -227,22 +236,28 @@ static int send_some(struct sender *s, struct batch *b, uint32_t n)
 	return ret < 0 && b->done == 0 ? ret : (int)b->done;
 }
 
-int sender_burst(struct sender *s)
+/* Until when the burst may be sent. */
+static uint64_t deadline(const struct sender *s, uint64_t due)
 {
 	const struct options *o = s->run->options;
-	uint64_t now = clock_now();
+
+	if (paced(s))
+		return due + o->catch_up_ns;
+	/* even if the port accepts nothing more */
+	return s->measuring && o->duration_ns ? s->started_ns + o->duration_ns : UINT64_MAX;
+}
+
+int sender_burst(struct sender *s, uint64_t *now)
+{
 	uint32_t left = due_now(s);
 	struct batch b;
 
-	b.flow = (unsigned)(s->bursts++ % o->flows);
-	b.due = paced(s) ? schedule_due(&s->schedule) : now;
-	b.deadline = UINT64_MAX;
-	if (paced(s))
-		b.deadline = b.due + o->catch_up_ns;
-	else if (s->measuring && o->duration_ns)
-		b.deadline =
-			s->started_ns + o->duration_ns; /* even if the port accepts nothing more */
-	while (left > 0 && now <= b.deadline) {
+	b.flow = (unsigned)(s->bursts++ % s->run->options->flows);
+	/* *now may be the time of the burst before, and nothing is sent that is too late */
+	b.now = paced(s) ? clock_now() : *now;
+	b.due = paced(s) ? schedule_due(&s->schedule) : b.now;
+	b.deadline = deadline(s, b.due);
+	while (left > 0 && b.now <= b.deadline) {
 		int ret = send_some(s, &b, left);
 
 		if (ret == -EAGAIN)
@@ -250,8 +265,8 @@ int sender_burst(struct sender *s)
 		if (ret < 0)
 			return ret;
 		left -= (uint32_t)ret;
-		now = clock_now();
 	}
+	*now = b.now;
 	if (left > 0 && paced(s)) {
 		account(s, left, false);
 		schedule_pass(&s->schedule, left);
@@ -264,23 +279,22 @@ static bool say_end(struct sender *s)
 {
 	const struct options *o = s->run->options;
 	struct io *io = s->run->io;
-	struct batch b = {.n = 1};
+	struct io_buf buf = {.length = PACKET_HEADER};
+	struct packet end;
 
-	b.bufs[0].length = PACKET_HEADER;
-	if (io->ops->alloc(io, 0, b.bufs, 1) != 1)
+	if (io->ops->alloc(io, 0, &buf, 1) != 1)
 		return false;
-	b.packets[0] = (struct packet){.type = PACKET_END,
-				       .length = (uint16_t)b.bufs[0].length,
-				       .stream = o->stream,
-				       .sequence = s->sent};
-	if (o->check) {
-		b.packets[0].flags = PACKET_SUMMED;
-		b.packets[0].payload_sum = packet_fill(b.bufs[0].data, b.bufs[0].length, s->sent);
-	}
-	(void)stamp(&b, false);
-	if (io->ops->send(io, 0, b.bufs, 1) == 1)
+	end = (struct packet){.type = PACKET_END,
+			      .flags = o->check ? PACKET_SUMMED : 0,
+			      .stream = o->stream,
+			      .sequence = s->sent};
+	if (o->check)
+		buf.payload_sum = packet_fill(buf.data, buf.length, s->sent);
+	end.sent = end.intended = clock_now();
+	packet_write(&end, &buf, 1);
+	if (io->ops->send(io, 0, &buf, 1) == 1)
 		return true;
-	io->ops->discard(io, b.bufs, 1);
+	io->ops->discard(io, &buf, 1);
 	return false;
 }
 

@@ -28,10 +28,11 @@ struct sender *sender_new(struct run *run);
 uint64_t sender_due(struct sender *sender, uint64_t now);
 
 /*
- * Send the burst that is due, or skip it if it is later than the catch-up bound. May wait if the
- * port is full. Returns 0 or -errno.
+ * Send the burst that is due at *now, or skip it if it is later than the catch-up bound. May wait
+ * if the port is full. Sets *now to the last time that it read: mostly when the burst was sent.
+ * Returns 0 or -errno.
  */
-int sender_burst(struct sender *sender);
+int sender_burst(struct sender *sender, uint64_t *now);
 
 /*
  * Tell the receiver how many there were: eight end packets, 1, 2, 4 ... 64 ms apart. Tries for 2 s

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The role "sink": receive, judge, and with --reflect send back. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "clock.h"
 #include "run.h"
@@ -41,26 +42,33 @@ static void reflect(struct sink *s, struct io_buf *bufs, const bool *good, unsig
 	}
 }
 
-static void turn(struct io_buf *buf, struct packet *p, uint64_t now)
+static void turn(const struct io_buf *bufs, unsigned n, struct packet first, uint64_t now)
 {
-	p->type = p->type == PACKET_DATA ? PACKET_REPLY : PACKET_END_REPLY;
-	p->turned = now;
-	packet_write(buf->data, p);
+	first.type = first.type == PACKET_DATA ? PACKET_REPLY : PACKET_END_REPLY;
+	first.turned = now;
+	packet_write(&first, bufs, n);
+}
+
+static void take_and_reflect(struct sink *s, struct io_buf *bufs, unsigned n, uint64_t now)
+{
+	bool good[IO_BATCH];
+	struct packet first;
+
+	for (unsigned i = 0, run; i < n; i += run) {
+		run = tracker_take(s->tracker, bufs + i, n - i, now, &first, &good[i]);
+		memset(good + i, good[i], run);
+		if (good[i])
+			turn(bufs + i, run, first, now);
+	}
+	reflect(s, bufs, good, n);
 }
 
 static void take(struct sink *s, struct io_buf *bufs, unsigned n, uint64_t now)
 {
-	bool good[IO_BATCH];
-	struct packet p;
-
-	for (unsigned i = 0; i < n; i++) {
-		s->tracker->headers = bufs[i].headers;
-		good[i] = tracker_take(s->tracker, bufs[i].data, bufs[i].length, now, &p);
-		if (good[i] && s->run->options->reflect)
-			turn(&bufs[i], &p, now);
-	}
 	if (s->run->options->reflect)
-		reflect(s, bufs, good, n);
+		take_and_reflect(s, bufs, n, now);
+	else
+		tracker_take_all(s->tracker, bufs, n, now);
 	if (s->tracker->end_seen && s->end_ns == 0)
 		s->end_ns = now;
 }

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "frame.h"
-
 #define JUMP_MAX (1ull << 32)  /* no sender is that far ahead */
 #define DELAY_MAX (1ull << 42) /* ns; 73 minutes */
 #define LOW 0xffu	       /* the bits of a stream's number that short packets carry */
@@ -18,14 +16,8 @@ struct tracker *tracker_new(uint32_t stream)
 	if (t) {
 		t->stream = stream;
 		t->has_stream = stream != 0;
-		t->headers = FRAME_HEADERS;
 	}
 	return t;
-}
-
-static uint64_t bit_of(uint64_t sequence)
-{
-	return 1ull << (sequence % 64);
 }
 
 static uint64_t *word_of(struct tracker *t, uint64_t sequence)
@@ -33,55 +25,64 @@ static uint64_t *word_of(struct tracker *t, uint64_t sequence)
 	return &t->window[sequence / 64 % (TRACKER_WINDOW / 64)];
 }
 
-/* Forget the numbers that leave the window when `next` moves up to sequence + 1. */
-static void advance(struct tracker *t, uint64_t sequence)
+/* Mark n consecutive numbers as received, or not. */
+static void mark(struct tracker *t, uint64_t sequence, uint64_t n, bool received)
 {
-	if (sequence - t->next >= TRACKER_WINDOW) {
-		memset(t->window, 0, sizeof(t->window));
-	} else {
-		for (uint64_t s = t->next; s <= sequence; s++)
-			*word_of(t, s) &= ~bit_of(s);
+	while (n) {
+		unsigned at = sequence % 64, some = n < 64 - at ? (unsigned)n : 64 - at;
+		uint64_t bits = UINT64_MAX >> (64 - some) << at, *word = word_of(t, sequence);
+
+		*word = received ? *word | bits : *word & ~bits;
+		sequence += some;
+		n -= some;
 	}
-	t->next = sequence + 1;
 }
 
-/* Whether this sequence number came for the first time; counts a duplicate. */
-static bool is_new(struct tracker *t, uint64_t sequence)
+/* `next` moves up to sequence: forget the numbers that leave the window. */
+static void skip(struct tracker *t, uint64_t sequence)
 {
-	if (sequence >= t->next) {
-		advance(t, sequence);
-	} else if (t->next - sequence > TRACKER_WINDOW) {
+	if (sequence - t->next >= TRACKER_WINDOW)
+		memset(t->window, 0, sizeof(t->window));
+	else
+		mark(t, t->next, sequence - t->next, false);
+	t->next = sequence;
+}
+
+/* Whether this number, which is below `next`, came for the first time; counts a duplicate. */
+static bool is_late(struct tracker *t, uint64_t sequence)
+{
+	if (t->next - sequence > TRACKER_WINDOW) {
 		t->counts.stale++;
 		return false;
-	} else if (*word_of(t, sequence) & bit_of(sequence)) {
+	}
+	if (*word_of(t, sequence) >> sequence % 64 & 1) {
 		t->counts.duplicates++;
 		return false;
 	}
-	*word_of(t, sequence) |= bit_of(sequence);
 	return true;
 }
 
 /*
  * RFC 4737, section 3: a packet is reordered if its number is less than the next one expected.
  */
-static void look_at_order(struct tracker *t, const struct packet *p)
+static void look_at_order(struct tracker *t, const struct packet *first, unsigned n)
 {
-	uint64_t *next = &t->flow_next[p->flow];
+	uint64_t *next = &t->flow_next[first->flow], end = first->sequence + n;
 
-	if (p->sequence >= *next) {
-		*next = p->sequence + 1;
-		return;
+	if (first->sequence < *next) {
+		t->counts.reordered += (end < *next ? end : *next) - first->sequence;
+		if (*next - first->sequence > t->reordered_distance_max)
+			t->reordered_distance_max = *next - first->sequence;
 	}
-	t->counts.reordered++;
-	if (*next - p->sequence > t->reordered_distance_max)
-		t->reordered_distance_max = *next - p->sequence;
+	if (end > *next)
+		*next = end;
 }
 
 /*
  * Consecutive in arrival (RFC 3550, 6.4.1), and among these those with consecutive numbers (RFC
- * 3393).
+ * 3393). Within a run the delay does not change.
  */
-static void look_at_variation(struct tracker *t, uint64_t sequence, uint64_t delay)
+static void look_at_variation(struct tracker *t, uint64_t sequence, unsigned n, uint64_t delay)
 {
 	if (t->has_last) {
 		uint64_t d = delay > t->last_delay ? delay - t->last_delay : t->last_delay - delay;
@@ -90,10 +91,14 @@ static void look_at_variation(struct tracker *t, uint64_t sequence, uint64_t del
 		if (t->jitter_ns > t->jitter_max_ns)
 			t->jitter_max_ns = t->jitter_ns;
 		if (sequence == t->last_sequence + 1)
-			histogram_add(&t->variation, d);
+			histogram_add(&t->variation, d, 1);
 	}
+	for (unsigned i = 1; i < n; i++)
+		t->jitter_ns -= t->jitter_ns / 16;
+	if (n > 1)
+		histogram_add(&t->variation, 0, n - 1);
 	t->has_last = true;
-	t->last_sequence = sequence;
+	t->last_sequence = sequence + n - 1;
 	t->last_delay = delay;
 }
 
@@ -112,42 +117,56 @@ static bool is_data(const struct packet *p)
 	return p->type == PACKET_DATA || p->type == PACKET_REPLY;
 }
 
-static void measure(struct tracker *t, const struct packet *p, uint64_t now)
+static void measure(struct tracker *t, const struct packet *p, unsigned n, uint64_t now)
 {
 	/* short packets have no such stamp */
 	bool turned = t->replies && is_reply(p) && !packet_is_short(p);
 
 	if (!plausible(p->sent, now) || !plausible(p->intended, now) ||
 	    (turned && (!plausible(p->turned, now) || p->turned < p->sent))) {
-		t->counts.clock_errors++;
+		t->counts.clock_errors += n;
 		return;
 	}
-	histogram_add(&t->delay, now - p->sent);
-	histogram_add(&t->delay_intended, now - p->intended);
+	histogram_add(&t->delay, now - p->sent, n);
+	histogram_add(&t->delay_intended, now - p->intended, n);
 	if (t->intervals)
-		histogram_add(&t->delay_interval, now - p->sent);
+		histogram_add(&t->delay_interval, now - p->sent, n);
 	if (turned) {
-		histogram_add(&t->forward, p->turned - p->sent);
-		histogram_add(&t->back, now - p->turned);
+		histogram_add(&t->forward, p->turned - p->sent, n);
+		histogram_add(&t->back, now - p->turned, n);
 	}
-	look_at_variation(t, p->sequence, now - p->sent);
+	look_at_variation(t, p->sequence, n, now - p->sent);
 }
 
-static void take_data(struct tracker *t, const struct packet *p, uint64_t now)
+/* A run that was not received before. */
+static void accept(struct tracker *t, const struct packet *first, unsigned n, uint32_t bytes,
+		   uint64_t now)
 {
-	if (p->flags & PACKET_WARMUP) {
-		t->counts.warmup++;
-		return;
-	}
-	if (!is_new(t, p->sequence))
-		return;
+	mark(t, first->sequence, n, true);
 	if (t->counts.received == 0)
 		t->first_ns = now;
 	t->last_ns = now;
-	t->counts.received++;
-	t->counts.received_bytes += p->length + t->headers;
-	look_at_order(t, p);
-	measure(t, p, now);
+	t->counts.received += n;
+	t->counts.received_bytes += (uint64_t)n * bytes;
+	look_at_order(t, first, n);
+	measure(t, first, n, now);
+}
+
+/* `bytes` are those of each frame. */
+static void take_data(struct tracker *t, struct packet p, unsigned n, uint32_t bytes, uint64_t now)
+{
+	if (p.flags & PACKET_WARMUP) {
+		t->counts.warmup += n;
+		return;
+	}
+	for (; n && p.sequence < t->next; n--, p.sequence++)
+		if (is_late(t, p.sequence))
+			accept(t, &p, 1, bytes, now);
+	if (n == 0)
+		return;
+	skip(t, p.sequence);
+	t->next += n;
+	accept(t, &p, n, bytes, now);
 }
 
 /*
@@ -169,35 +188,48 @@ static bool is_followed(struct tracker *t, const struct packet *p)
 	return p->stream == t->stream;
 }
 
-bool tracker_take(struct tracker *t, const uint8_t *datagram, uint32_t length, uint64_t now,
-		  struct packet *p)
+/* Complete the first packet of a run, and say whether it is of the wanted kind. */
+static bool is_wanted(const struct tracker *t, struct packet *p, uint64_t now)
 {
-	enum packet_verdict verdict = packet_read(datagram, length, t->check, p);
 	/*
 	 * A pinging sender also accepts its own packets: the function that returns them need not
 	 * know draygen.
 	 */
-	bool wanted = verdict == PACKET_GOOD && (t->replies || !is_reply(p));
+	if (!t->replies && is_reply(p))
+		return false;
+	packet_complete(p, now, t->next);
+	return p->sequence <= t->next || p->sequence - t->next <= JUMP_MAX;
+}
 
+unsigned tracker_take(struct tracker *t, struct io_buf *bufs, unsigned n, uint64_t now,
+		      struct packet *p, bool *wanted)
+{
+	enum packet_verdict verdict;
+	unsigned run = packet_read(bufs, n, t->check, p, &verdict);
+
+	*wanted = verdict == PACKET_GOOD && is_wanted(t, p, now);
 	if (verdict == PACKET_CORRUPT) {
 		t->counts.corrupt++;
-		return false;
-	}
-	if (wanted)
-		packet_complete(p, now, t->next);
-	if (!wanted || (p->sequence > t->next && p->sequence - t->next > JUMP_MAX)) {
-		t->counts.foreign++;
-		return false;
-	}
-	if (!is_followed(t, p)) {
-		t->counts.other_stream++;
+	} else if (!*wanted) {
+		t->counts.foreign += run;
+	} else if (!is_followed(t, p)) {
+		t->counts.other_stream += run;
 	} else if (is_data(p)) {
-		take_data(t, p, now);
+		take_data(t, *p, run, p->length + bufs->headers, now);
 	} else {
 		t->end_seen = true;
 		t->end_count = p->sequence;
 	}
-	return true;
+	return run;
+}
+
+void tracker_take_all(struct tracker *t, struct io_buf *bufs, unsigned n, uint64_t now)
+{
+	struct packet first;
+	bool wanted;
+
+	for (unsigned i = 0; i < n;)
+		i += tracker_take(t, bufs + i, n - i, now, &first, &wanted);
 }
 
 uint64_t tracker_expected(const struct tracker *t)

@@ -18,10 +18,9 @@ struct tracker {
 	/* 0: the first one to arrive; from short packets, only its low bits until a whole one
 	 * arrives */
 	uint32_t stream;
-	bool check;	  /* check payload sums as well */
-	bool replies;	  /* takes returning packets: replies, or unchanged data */
-	bool intervals;	  /* keep delay_interval */
-	uint32_t headers; /* bytes of the frame before the datagram that is taken next */
+	bool check;	/* check payload sums as well */
+	bool replies;	/* takes returning packets: replies, or unchanged data */
+	bool intervals; /* keep delay_interval */
 
 	bool has_stream, low_stream; /* one is followed; only its low bits are known */
 	struct tracker_counts counts;
@@ -40,18 +39,19 @@ struct tracker {
 	uint64_t window[TRACKER_WINDOW / 64];
 };
 
-/*
- * A zeroed one for that stream, with the headers of IPv4; NULL: no memory. Freed
- * with free().
- */
+/* A zeroed one for that stream; NULL: no memory. Freed with free(). */
 struct tracker *tracker_new(uint32_t stream);
 
 /*
- * Take a datagram that came at `now`. true: it is draygen's, whole, and of the wanted kind; *packet
- * is its header, whatever its stream.
+ * Take the run that these n datagrams begin with, which came at `now` (see packet_read). Returns
+ * how many it has. wanted: they are draygen's, whole, and of the wanted kind, and *first is the
+ * first one's header, whatever its stream.
  */
-bool tracker_take(struct tracker *tracker, const uint8_t *datagram, uint32_t length, uint64_t now,
-		  struct packet *packet);
+unsigned tracker_take(struct tracker *tracker, struct io_buf *bufs, unsigned n, uint64_t now,
+		      struct packet *first, bool *wanted);
+
+/* Take all of n datagrams. */
+void tracker_take_all(struct tracker *tracker, struct io_buf *bufs, unsigned n, uint64_t now);
 
 /* Packets that were sent, as far as is known. */
 uint64_t tracker_expected(const struct tracker *tracker);

@@ -38,14 +38,13 @@ static void percentiles(void)
 	histogram_clear(&h);
 	CHECK(!histogram_quantile(&h, 0.5, &v));
 	for (uint64_t i = 1; i <= 100; i++)
-		histogram_add(&h, i);
+		histogram_add(&h, i, 1);
 	CHECK(h.n == 100 && h.min == 1 && h.max == 100 && h.sum == 5050);
 	CHECK(histogram_quantile(&h, 0.5, &v) && v == 50);
 	CHECK(histogram_quantile(&h, 0.9, &v) && v == 90);
 	CHECK(!histogram_quantile(&h, 0.91, &v)); /* nine are beyond it */
 	histogram_clear(&h);
-	for (uint64_t i = 0; i < 100000; i++)
-		histogram_add(&h, 1000003);
+	histogram_add(&h, 1000003, 100000);
 	CHECK(histogram_quantile(&h, 0.9999, &v) && v == 1000003); /* at most the maximum */
 	CHECK(histogram_quantile(&h, 0.5, &v) && v == 1000003);
 }

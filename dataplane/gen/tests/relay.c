@@ -90,13 +90,18 @@ static void relay_all(struct relay *r)
 
 	for (;;) {
 		struct pollfd p = {.fd = r->in, .events = POLLIN};
+		struct io_buf buf = {.data = data};
+		enum packet_verdict verdict;
 		struct packet packet;
 		ssize_t n;
 
 		if (poll(&p, 1, end ? 1000 : 30000) <= 0)
 			break;
 		n = recv(r->in, data, sizeof(data), 0);
-		CHECK(n > 0 && packet_read(data, (uint32_t)n, true, &packet) == PACKET_GOOD);
+		CHECK(n > 0);
+		buf.length = (uint32_t)n;
+		(void)packet_read(&buf, 1, true, &packet, &verdict);
+		CHECK_EQ(verdict, PACKET_GOOD);
 		if (packet.type == PACKET_END) {
 			/* The sink is gone with the first, of which several are sent. */
 			CHECK(send(r->out, data, (size_t)n, 0) == n ||

@@ -2,6 +2,7 @@
 /* Loss, duplication, order and variation of delay: known answers. */
 #include "tracker.h"
 
+#include "frame.h"
 #include "support.h"
 
 static struct tracker *t;
@@ -15,20 +16,31 @@ static void begin(void)
 	now_ns = 1000000000;
 }
 
+/* The datagram that a tracker takes next. */
+static uint8_t datagram[PACKET_HEADER];
+
+static bool take(uint32_t length)
+{
+	struct io_buf buf = {.data = datagram, .length = length, .headers = FRAME_HEADERS};
+	struct packet first;
+	bool wanted;
+
+	CHECK_EQ(tracker_take(t, &buf, 1, now_ns, &first, &wanted), 1);
+	return wanted;
+}
+
 /* A packet that came with this delay, 1 us after the one before. */
 static bool come(struct packet p, uint64_t delay)
 {
-	uint8_t datagram[PACKET_HEADER] = {0};
-	struct packet read;
+	struct io_buf buf = {.data = datagram, .length = p.length ? p.length : PACKET_HEADER};
 
 	now_ns += 1000;
-	p.length = p.length ? p.length : PACKET_HEADER;
 	p.stream = p.stream ? p.stream : 5;
 	p.type = p.type ? p.type : PACKET_DATA;
 	p.sent = now_ns - delay;
 	p.intended = p.sent - 7;
-	packet_write(datagram, &p);
-	return tracker_take(t, datagram, p.length, now_ns, &read);
+	packet_write(&p, &buf, 1);
+	return take(buf.length);
 }
 
 static void sequence(uint64_t n)
@@ -87,6 +99,22 @@ static void window(void)
 	CHECK_EQ(t->counts.foreign, 1);
 }
 
+/* Numbers that a gap brings into the window were not seen, whatever had their bits before. */
+static void forgotten(void)
+{
+	begin();
+	for (unsigned i = 0; i < 150; i++)
+		sequence(i);
+	sequence(TRACKER_WINDOW - 1);
+	sequence(TRACKER_WINDOW + 149);
+	for (unsigned i = 0; i < 149; i++)
+		sequence(TRACKER_WINDOW + i);
+	CHECK_EQ(t->counts.duplicates, 0);
+	sequence(TRACKER_WINDOW + 149);
+	CHECK_EQ(t->counts.duplicates, 1);
+	CHECK_EQ(t->counts.received, 301);
+}
+
 /* RFC 3550, 6.4.1, computed by hand: D is 160, 0, 320. */
 static void jitter(void)
 {
@@ -109,15 +137,13 @@ static void jitter(void)
 
 static void others(void)
 {
-	struct packet p;
-	uint8_t noise[80] = "nothing";
-
 	begin();
 	come((struct packet){.sequence = 0, .flags = PACKET_WARMUP}, 5);
 	sequence(0);
 	CHECK(come((struct packet){.sequence = 0, .stream = 6}, 5));
 	CHECK(!come((struct packet){.sequence = 1, .type = PACKET_REPLY}, 5));
-	CHECK(!tracker_take(t, noise, sizeof(noise), now_ns, &p));
+	memset(datagram, 'n', sizeof(datagram));
+	CHECK(!take(sizeof(datagram)));
 	CHECK_EQ(t->counts.warmup, 1);
 	CHECK_EQ(t->counts.received, 1);
 	CHECK_EQ(t->counts.other_stream, 1);
@@ -217,6 +243,83 @@ static void short_echoes(void)
 	CHECK_EQ(t->counts.foreign, 1);
 }
 
+static uint64_t random_number(void)
+{
+	static uint64_t state = 88172645463325252u;
+
+	state ^= state << 13;
+	state ^= state >> 7;
+	state ^= state << 17;
+	return state;
+}
+
+/* Of a run: whole or short, measured or warm-up, new, repeated, late, or after a gap. */
+static struct packet some_packet(uint64_t next)
+{
+	uint64_t r = random_number();
+	struct packet p = {.type = r & 1 ? PACKET_DATA : PACKET_REPLY,
+			   .flags = (r >> 1 & 15) == 0 ? PACKET_WARMUP : 0,
+			   .flow = r >> 5 & 1,
+			   .stream = (r >> 6 & 15) == 0 ? 6 : 5,
+			   .sequence = next,
+			   .sent = now_ns - (r >> 10 & 1023)};
+
+	if ((r >> 20 & 3) == 0)
+		p.sequence = next > 40 ? next - (r >> 24 & 31) : 0;
+	if ((r >> 20 & 63) == 1)
+		p.sequence += r >> 30 & 0x1fffff; /* over the window, at times */
+	if ((r >> 52 & 31) == 0)
+		p.sent = now_ns + 5;
+	p.intended = p.sent - (r >> 40 & 255);
+	p.turned = p.sent + (r >> 48 & 15);
+	return p;
+}
+
+/* Write runs into these buffers, with some damage. */
+static void some_datagrams(struct io_buf *bufs, unsigned n)
+{
+	uint32_t length = random_number() & 1 ? PACKET_SHORT : PACKET_HEADER;
+
+	for (unsigned i = 0, run; i < n; i += run) {
+		struct packet p = some_packet(t->next);
+
+		run = 1 + (unsigned)(random_number() % (n - i));
+		for (unsigned k = i; k < i + run; k++)
+			bufs[k].length = length;
+		packet_write(&p, bufs + i, run);
+		if ((random_number() & 7) == 0)
+			bufs[i + random_number() % run].data[random_number() % length] ^= 8;
+	}
+}
+
+/* A burst at once leaves the same in the tracker as its datagrams one after the other. */
+static void bursts(void)
+{
+	static uint8_t memory[IO_BATCH][PACKET_HEADER];
+	struct tracker *alone = tracker_new(0);
+
+	begin();
+	CHECK(alone != NULL);
+	t->replies = alone->replies = true;
+	t->intervals = alone->intervals = true;
+	for (unsigned round = 0; round < 2000; round++, now_ns += 1000) {
+		unsigned n = 1 + (unsigned)(random_number() % IO_BATCH);
+		struct io_buf bufs[IO_BATCH];
+
+		for (unsigned i = 0; i < n; i++)
+			bufs[i] = (struct io_buf){.data = memory[i], .headers = FRAME_HEADERS};
+		some_datagrams(bufs, n);
+		for (unsigned i = 0; i < n; i++)
+			tracker_take_all(alone, &bufs[i], 1, now_ns);
+		tracker_take_all(t, bufs, n, now_ns);
+		CHECK(memcmp(t, alone, sizeof(*t)) == 0);
+	}
+	CHECK(t->counts.received && t->counts.duplicates && t->counts.reordered &&
+	      t->counts.stale && t->counts.warmup && t->counts.foreign && t->counts.corrupt &&
+	      t->counts.other_stream && t->counts.clock_errors);
+	free(alone);
+}
+
 int main(void)
 {
 	short_ones();
@@ -226,8 +329,10 @@ int main(void)
 	order();
 	flows();
 	window();
+	forgotten();
 	jitter();
 	others();
+	bursts();
 	free(t);
 	return 0;
 }
