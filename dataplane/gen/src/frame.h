@@ -42,32 +42,31 @@ void frame_exchange(uint8_t *a, uint8_t *b, size_t n);
 void frame_write(uint8_t *frame, const struct frame_address *address, uint16_t from_port,
 		 uint32_t payload);
 
-/* Headers in whole blocks of FRAME_BLOCK bytes. */
-#define FRAME_BLOCK 16u
-#define FRAME_TEMPLATE ((ENCAP_PDU_HEADERS + FRAME_BLOCK - 1) / FRAME_BLOCK * FRAME_BLOCK)
-
 /* The headers that a port wrote last, which are mostly those of the next frame. Zeroed: none. */
 struct frame_template {
 	uint32_t payload, headers;
 	uint16_t from_port;
-	uint8_t bytes[FRAME_TEMPLATE];
+	uint8_t bytes[ENCAP_PDU_HEADERS];
 };
 
 void frame_template_set(struct frame_template *t, const struct frame_address *address,
 			uint16_t from_port, uint32_t payload);
 
-/*
- * As frame_write, for a port that has one address and a template. The payload is at least of
- * PACKET_SHORT bytes, and still to be written: up to 15 bytes are overwritten.
- */
+#define FRAME_BLOCK 16u /* bytes that are copied at once; the last block overlaps the one before   \
+			 */
+
+/* As frame_write, for a port that has one address and a template. */
 static inline void frame_put(uint8_t *frame, struct frame_template *t,
 			     const struct frame_address *address, uint16_t from_port,
 			     uint32_t payload)
 {
 	if (t->payload != payload || t->from_port != from_port)
 		frame_template_set(t, address, from_port, payload);
-	for (uint32_t i = 0; i < t->headers; i += FRAME_BLOCK)
-		memcpy(frame + i, t->bytes + i, FRAME_BLOCK);
+	for (uint32_t i = 0; i < t->headers; i += FRAME_BLOCK) {
+		uint32_t at = i + FRAME_BLOCK <= t->headers ? i : t->headers - FRAME_BLOCK;
+
+		memcpy(frame + at, t->bytes + at, FRAME_BLOCK);
+	}
 }
 
 /*

@@ -32,27 +32,31 @@ static unsigned dray_alloc(struct io *io, unsigned flow, struct io_buf *bufs, un
 	struct io_dray *p = (struct io_dray *)io;
 	uint32_t longest = 0, headers = frame_headers_to(&p->io.address);
 
+	(void)flow;
 	for (unsigned i = 0; i < n; i++)
 		longest = bufs[i].length > longest ? bufs[i].length : longest;
 	n = dray_tx_alloc(p->port, 0, p->tx, n, longest + headers);
 	for (unsigned i = 0; i < n; i++) {
 		p->tx[i].length = bufs[i].length + headers;
-		frame_put(p->tx[i].data, &p->template, &p->io.address,
-			  (uint16_t)(FRAME_PORT + flow), bufs[i].length);
 		bufs[i].data = (uint8_t *)p->tx[i].data + headers;
 		bufs[i].index = i;
 	}
 	return n;
 }
 
+/* The library has just begun to fetch the buffers: their headers are written as late as possible.
+ */
 static int dray_send(struct io *io, unsigned flow, struct io_buf *bufs, unsigned n)
 {
 	struct io_dray *p = (struct io_dray *)io;
+	struct dray_pkt *first = &p->tx[bufs[0].index];
 
-	(void)flow;
+	for (unsigned i = 0; i < n; i++)
+		frame_put(first[i].data, &p->template, &p->io.address,
+			  (uint16_t)(FRAME_PORT + flow), bufs[i].length);
 	for (unsigned i = 0; i < n && p->io.address.ip6; i++)
-		frame_finish(p->tx[bufs[i].index].data, FRAME_HEADERS6, bufs[i].length);
-	return (int)dray_tx_burst(p->port, 0, &p->tx[bufs[0].index], n);
+		frame_finish(first[i].data, FRAME_HEADERS6, bufs[i].length);
+	return (int)dray_tx_burst(p->port, 0, first, n);
 }
 
 static void dray_discard(struct io *io, struct io_buf *bufs, unsigned n)
