@@ -9,6 +9,7 @@
 #include "clock.h"
 #include "io.h"
 #include "packet.h"
+#include "schedule.h"
 
 struct io_null {
 	struct io io;
@@ -16,8 +17,8 @@ struct io_null {
 	bool check;
 	bool returns; /* sent packets come back */
 	uint32_t headers, stream;
-	uint64_t sequence;	 /* of packets made here */
-	unsigned first, waiting; /* ping, loop: sent, and not yet returned */
+	struct schedule schedule; /* of packets made here: only their number and sizes */
+	unsigned first, waiting;  /* ping, loop: sent, and not yet returned */
 	uint32_t lengths[BURST_MAX];
 	uint8_t buffers[BURST_MAX][PACKET_MAX];
 };
@@ -88,28 +89,37 @@ static int return_sent(struct io_null *p, struct io_buf *bufs, unsigned n)
 	return (int)n;
 }
 
+/* Sizes in turn; the padding is filled if it is to be checked. */
+static void make_packets(struct io_null *p, struct io_buf *bufs, unsigned n)
+{
+	uint64_t sequence = p->schedule.packets;
+
+	for (unsigned i = 0; i < n; i++) {
+		bufs[i] = (struct io_buf){.data = p->buffers[i],
+					  .length = schedule_size(&p->schedule, sequence + i) -
+						    p->headers,
+					  .headers = p->headers,
+					  .index = i};
+		if (p->check)
+			bufs[i].payload_sum =
+				packet_fill(bufs[i].data, bufs[i].length, sequence + i);
+	}
+}
+
 static int null_receive(struct io *io, struct io_buf *bufs, unsigned n)
 {
 	struct io_null *p = (struct io_null *)io;
-	uint64_t now;
-	struct packet first;
+	struct packet first = {.type = PACKET_DATA,
+			       .flags = p->check ? PACKET_SUMMED : 0,
+			       .stream = p->stream,
+			       .sequence = p->schedule.packets};
 
 	if (p->returns)
 		return return_sent(p, bufs, n);
-	now = clock_now();
-	for (unsigned i = 0; i < n; i++)
-		bufs[i] = (struct io_buf){.data = p->buffers[i],
-					  .length = PACKET_HEADER,
-					  .headers = p->headers,
-					  .index = i};
-	first = (struct packet){.type = PACKET_DATA,
-				.flags = p->check ? PACKET_SUMMED : 0,
-				.stream = p->stream,
-				.sequence = p->sequence,
-				.intended = now,
-				.sent = now};
+	make_packets(p, bufs, n);
+	first.intended = first.sent = clock_now();
 	packet_write(&first, bufs, n);
-	p->sequence += n;
+	schedule_pass(&p->schedule, n);
 	return (int)n;
 }
 
@@ -163,5 +173,6 @@ struct io *io_null_open(const struct options *o, struct io_error *error)
 	p->check = o->check;
 	p->headers = o->headers;
 	p->stream = o->stream ? o->stream : 1;
+	p->schedule = schedule_begin(o, 0);
 	return &p->io;
 }

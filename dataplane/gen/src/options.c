@@ -122,7 +122,6 @@ static unsigned roles_of(int id)
 		return FOR_LOOP;
 	case O_TO:
 	case O_TO_MAC:
-	case O_SIZE:
 	case O_RATE:
 	case O_LAYER:
 	case O_BURST:
@@ -164,7 +163,7 @@ static const char help[] =
 	"ping:       --closed  --timeout TIME\n"
 	"loop:       --to-port PORT  --both  --back-to IP:PORT  --back-to-mac MAC  --back-encap "
 	"ENCAP  --timeout TIME\n"
-	"sink:       --reflect  --once\n"
+	"sink:       --reflect  --once  --size BYTES|imix (of what a null port makes)\n"
 	"dpdk ports: --eal \"ARGUMENT ...\"  --queues N  --descriptors N  --mtu BYTES  --from IP   "
 	"       (in draygen-dpdk)\n"
 	"\n"

@@ -94,10 +94,13 @@ static int check_encap(struct options *o)
 /* Over IPv6, and with an encapsulation, the smallest frame is larger. */
 static int check_size(struct options *o)
 {
+	bool given = o->size || o->imix;
 	uint32_t back = encap_headers(&o->back_encap),
 		 most = o->both && back > o->headers ? back : o->headers,
 		 smallest = most + PACKET_SHORT;
 
+	if (o->role == ROLE_SINK && given && strcmp(o->port, "null") != 0)
+		return options_wrong("--size: a sink takes what comes; only a null port makes it");
 	if (o->size == 0)
 		o->size = most + PACKET_HEADER;
 	if (o->size < smallest)

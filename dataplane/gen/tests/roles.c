@@ -190,6 +190,27 @@ static void overflow(const char *at)
 	free(r);
 }
 
+/* What a null port makes is of the size that is asked for, in order and whole. */
+static void made(void)
+{
+	static const struct {
+		const char *size;
+		double bytes; /* of 12,000 frames */
+	} sizes[] = {{"60", 720000}, {"97", 1164000}, {"imix", 4294000}};
+
+	for (unsigned i = 0; i < 3; i++) {
+		struct child sink = START("sink", "--port", "null", "--packets", "12000", "--size",
+					  sizes[i].size, "--check", "--strict", "--interval", "1s");
+		char *r = child_result(&sink, 0);
+
+		CHECK(json_number(r, "received") >= 12000);
+		CHECK_EQ(json_number(r, "expected"), json_number(r, "received"));
+		CHECK(json_number(r, "received_bytes") >= sizes[i].bytes);
+		CHECK(json_number(r, "received_bytes") <= sizes[i].bytes + 64 * 1514);
+		free(r);
+	}
+}
+
 /* Lines of intervals add up to the result. */
 static void intervals(void)
 {
@@ -315,10 +336,12 @@ int main(int argc, char **argv)
 	strangers();
 	overflow("udp:127.0.0.1:0");
 	intervals();
+	made();
 	CHECK_EQ(REFUSED("--help"), 0);
 	CHECK_EQ(REFUSED("nonsense"), 2);
 	CHECK_EQ(REFUSED("send", "--port", "udp:127.0.0.1:0"), 2);
 	CHECK_EQ(REFUSED("sink", "--port", "null", "--rate", "1pps"), 2);
+	CHECK_EQ(REFUSED("sink", "--port", "udp:127.0.0.1:0", "--size", "98"), 2);
 	CHECK_EQ(REFUSED("send", "--port", "null", "--rate", "fast"), 2);
 	CHECK_EQ(REFUSED("send", "--port", "null", "--size", "59"), 2);
 	CHECK_EQ(REFUSED("send", "--port", "null", "--size"), 2);

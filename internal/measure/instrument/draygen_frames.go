@@ -90,7 +90,7 @@ func (g Draygen) Ceiling(ctx context.Context, onDPDK bool, frame int, d time.Dur
 	o := offer{frame: frame, mixed: frame == 0}
 	common := []string{"--busy", "--duration", strconv.FormatInt(d.Milliseconds(), 10) + "ms"}
 	send := append(append([]string{path, "send"}, port...), append(common, "--rate", "max", "--size", o.size())...)
-	sink := append([]string{path, "sink", "--port", "null"}, common...)
+	sink := append([]string{path, "sink", "--port", "null", "--size", o.size()}, common...)
 	t.Instrument = record.Instrument{Name: program.name, Version: version, Client: send, Server: sink, Placement: "host program, one after the other"}
 	sent, err := alone(ctx, "send", send, d+slack)
 	if err != nil {
