@@ -52,9 +52,8 @@ struct frame_template {
 void frame_template_set(struct frame_template *t, const struct frame_address *address,
 			uint16_t from_port, uint32_t payload);
 
-#define FRAME_BLOCK                                                                                \
-	16u /* bytes that are copied at once; the last block overlaps the one before               \
-	     */
+/* Bytes that are copied at once; the last block of a header overlaps the one before. */
+#define FRAME_BLOCK 16u
 
 /* As frame_write, for a port that has one address and a template. */
 static inline void frame_put(uint8_t *frame, struct frame_template *t,

@@ -86,6 +86,21 @@ double bare_ring_rate(uint64_t packets)
 	return bench_rate(&job.windows);
 }
 
+double bare_copy_rate(uint64_t packets)
+{
+	struct windows windows = {0};
+
+	bench_pin(0);
+	for (uint64_t done = 0; done < packets; done++) {
+		size_t at = (size_t)(done % BARE_SLOTS) * BARE_STRIDE;
+
+		memcpy(rings[1].slots + at, rings[0].slots + at, 64);
+		bench_keep((uintptr_t)rings[1].slots); /* each copy is made */
+		bench_window(&windows, done);
+	}
+	return bench_rate(&windows);
+}
+
 static void put_one(struct ring *r, uint32_t at)
 {
 	bench_write64(r->slots + (size_t)at % BARE_SLOTS * BARE_STRIDE, at);

@@ -13,6 +13,9 @@
 /* Packets a second through the bare ring: 64 B written by one thread, and read by the other. */
 double bare_ring_rate(uint64_t packets);
 
+/* Packets a second that one thread copies, 64 B each, from one ring's slots to another's. */
+double bare_copy_rate(uint64_t packets);
+
 /* Half of them go, half come back. Nanoseconds of each of n round trips of one 64 B slot over two bare rings, into ns[]. */
 void bare_ring_round_trips(uint32_t *ns, unsigned n);
 

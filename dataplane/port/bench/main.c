@@ -60,6 +60,11 @@ static double bare_ring(const unsigned *a)
 	return bare_ring_rate(a[0]);
 }
 
+static double bare_copy(const unsigned *a)
+{
+	return bare_copy_rate(a[0]);
+}
+
 static double bare_line(const unsigned *a)
 {
 	return bare_line_round_trip(a[0]);
@@ -163,6 +168,7 @@ static const struct probe {
 	unsigned (*several)(const unsigned *arguments);
 } probes[] = {
 	{"bare-ring", "PACKETS", "packets/s", 1, bare_ring, NULL},
+	{"bare-copy", "PACKETS", "packets/s", 1, bare_copy, NULL},
 	{"bare-line", "TRIPS", "ns", 1, bare_line, NULL},
 	{"bare-trips", "TRIPS", "ns", 1, NULL, bare_trips},
 	{"link-rate", "BYTES ALL PACKETS", "packets/s", 3, rate, NULL},

@@ -114,9 +114,10 @@ type dpdkRows struct {
 	forwards   []dpdkRow // process, container
 	cycles     []*Figure // when forwarding
 
-	ring, line, libdray *Figure
-	probe               *probe
-	done                bool
+	ring, line, copied, libdray *Figure
+
+	probe *probe
+	done  bool
 }
 
 // measureAll measures rounds while there is time for another, but at least one. A
@@ -252,12 +253,18 @@ func (r *dpdkRows) physical(round int) {
 	if r.probe == nil {
 		return
 	}
-	sample, err := r.probe.ask(round+1, "link-rate 64 0 %d", ratePackets)
+	r.ask(round, r.copied, fmt.Sprintf("bare-copy %d", 10*ratePackets))
+	r.ask(round, r.libdray, fmt.Sprintf("link-rate 64 0 %d", ratePackets))
+}
+
+// ask adds a sample of the probe.
+func (r *dpdkRows) ask(round int, f *Figure, what string) {
+	sample, err := r.probe.ask(round+1, "%s", what)
 	if err != nil {
-		r.libdray.Missing(err.Error())
+		f.Missing(err.Error())
 		return
 	}
-	r.libdray.Add(median(sample.Values))
+	f.Add(median(sample.Values))
 }
 
 // finish ends all started programs.

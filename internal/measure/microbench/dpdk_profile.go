@@ -64,7 +64,7 @@ func (r *dpdkRows) explainNative(i int) {
 	if !row.missed() {
 		return
 	}
-	sends, receives := r.ceilings[i].figure.Value(), r.ceilings[len(sizes)].figure.Value()
+	sends, receives := r.ceilings[i].figure.Value(), r.ceilings[len(sizes)+i].figure.Value()
 	text := fmt.Sprintf("the generator stamps, sums up and judges each packet: without a link it sends %.1f M/s and receives %.1f; this is %.0f %% of the lesser",
 		sends/1e6, receives/1e6, 100*row.figure.Value()/min(sends, receives))
 	row.figure.causes = append([]string{text}, r.profile(row.pair)...)

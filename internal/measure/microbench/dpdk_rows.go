@@ -65,15 +65,18 @@ var copyWays = [2]way{
 	{name: "in place", sender: "--vdev net_dray0,port=a,dir={d}", receiver: "--vdev net_dray0,port=b,dir={d},rx-copy-max=0"},
 }
 
-// ceilings are rates of the generator without a link: it fills and sums each packet.
+// ceilings are rates of the generator without a link, sending and receiving each
+// size: it stamps, sums up and judges each packet.
 var ceilings = []struct{ name, role string }{
 	{"draygen sending to a null port, 64 B", "send --rate max --size 64"},
 	{"draygen sending to a null port, 1518 B", "send --rate max --size 1518"},
-	{"draygen receiving from a null port, 98 B", "sink"},
+	{"draygen receiving from a null port, 64 B", "sink --size 64"},
+	{"draygen receiving from a null port, 1518 B", "sink --size 1518"},
 }
 
 // start starts and pauses all pairs, and makes the figures in table order.
 func (r *dpdkRows) start() {
+	r.copied = r.figures.Figure(groupNative, "memcpy of 64 B on one core, in its caches", "packets/s")
 	r.startTestpmds()
 	r.startAllTrips()
 	r.startGenerators()
@@ -136,7 +139,7 @@ func (r *dpdkRows) startGenerators() {
 		return dpdkRow{f, r.pairOr(start, r.Generator), r.generatorRate}
 	}
 	for _, c := range ceilings {
-		r.ceilings = append(r.ceilings, row(c.name, nil, func() *pair { return r.startCeiling(c.role) }))
+		r.ceilings = append(r.ceilings, row(c.name, r.copied, func() *pair { return r.startCeiling(c.role) }))
 	}
 	for i, size := range sizes {
 		name := fmt.Sprintf("draygen, %d B", size)
@@ -164,15 +167,20 @@ func (r *dpdkRows) startPhysical() {
 		row.figure.Of(r.line)
 	}
 	if _, err := os.Stat(r.Probe); err != nil {
-		r.libdray.Missing("there is no " + r.Probe)
+		r.missingProbe("there is no " + r.Probe)
 		return
 	}
 	p, err := startProbe(r.ctx, r.Probe)
 	if err != nil {
-		r.libdray.Missing(err.Error())
+		r.missingProbe(err.Error())
 		return
 	}
 	r.probe = p
+}
+
+func (r *dpdkRows) missingProbe(why string) {
+	r.libdray.Missing(why)
+	r.copied.Missing(why)
 }
 
 func figuresOf(rows []dpdkRow) []*Figure {
@@ -196,6 +204,7 @@ func (r *dpdkRows) setTargets() {
 		}
 		r.native[i].figure.AtLeast([]float64{3, 4}[i], peer, bestPeer)
 	}
+	r.native[0].figure.AtLeast(0.8, r.libdray, "libdray's own rate")
 	r.ways[0][wayBound].figure.AtLeast(0.6, r.null[0][0].figure, "net_null")
 	trip := r.trips[wayDray].figure
 	trip.AtMost(0.5, best(figuresOf(r.trips[wayMemif:wayMemifZero+1]), true), "memif's round trip")
