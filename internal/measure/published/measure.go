@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/drayage/dray/internal/host"
@@ -118,10 +119,6 @@ func (r *Runner) frames(ctx context.Context, c experiment.Cell) (record.Trial, e
 	return got.whole()
 }
 
-// generatorShare is the share of the generator's ceiling from which the generator
-// limits a rate.
-const generatorShare = 0.8
-
 // collector receives dray bench's records of one configuration in one round.
 type collector struct {
 	trial   *record.Trial
@@ -152,8 +149,8 @@ func (c *collector) whole() (record.Trial, error) {
 		b = *t.Bench
 	}
 	b.Ceiling, t.Bench = c.ceiling, &b
-	least := min(b.Ceiling.Send, b.Ceiling.Receive)
-	if t.Delivery != nil && least > 0 && float64(t.Delivery.PacketRate) > generatorShare*least {
+	most := b.Ceiling.Most(slices.Contains(t.Marks, record.MarkFewCPUs))
+	if t.Delivery != nil && most > 0 && float64(t.Delivery.PacketRate) > record.GeneratorShare*most {
 		t.Mark(record.MarkGeneratorBound)
 	}
 	return t, nil

@@ -20,6 +20,9 @@ const (
 // measures the generator rather than the link.
 const MarkGeneratorBound = "generator-bound"
 
+// GeneratorShare is the share of the generator's ceiling above which a rate is marked.
+const GeneratorShare = 0.8
+
 // Bench is the additional data of a matrix trial.
 type Bench struct {
 	Config Config `json:"config"`
@@ -88,6 +91,15 @@ type Ceiling struct {
 	Instrument string  `json:"instrument"`
 	Send       float64 `json:"send"`
 	Receive    float64 `json:"receive"`
+}
+
+// Most is the highest rate that the generator could measure: the lower of its two. One
+// thread at both ends sends and receives in turns, so the times of a packet add up.
+func (c Ceiling) Most(oneThread bool) float64 {
+	if oneThread && c.Send > 0 && c.Receive > 0 {
+		return 1 / (1/c.Send + 1/c.Receive)
+	}
+	return min(c.Send, c.Receive)
 }
 
 // Search describes the search for a rate.

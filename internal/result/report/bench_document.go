@@ -238,7 +238,7 @@ func (d *BenchData) notes() []string {
 		"The generator writes and reads each packet's headers; the rest of a packet moves only if the transport copies it. A large frame costs a zero-copy transport little more than a small one.",
 		"Latency is one way: sender and receiver stamp packets from one clock. Percentiles are over the samples of all rounds together; percentiles that need more samples are left out.",
 		"The current physical limit, measured before each row: " + limitsOf(d.Trials) + ". “Of limit” is the rate divided by the bare ring's, pair by pair.",
-		"The generator alone: " + ceilingsOf(d.Trials) + ". A rate above 80 % of the lower one is marked generator-bound: the generator may limit it, not the link.",
+		"The generator alone: " + ceilingsOf(d.Trials) + ". A rate above 80 % of the lower one (of both in turns, if one thread is both ends) is marked generator-bound: the generator may limit it, not the link.",
 		"“Cores” is the CPU time of the chain's control group (instruments, functions and switches) while packets were sent. “CPU” is the share of the whole machine in use by all processes. “Idle” is the chain's CPU time without traffic. Cycles per packet are time stamp counter ticks × cores, divided by received packets.",
 		"A ratio to the baseline is the geometric mean over pairs of one round, with a 95 % t interval on logarithms. If the interval includes 1, the two are indistinguishable.",
 	}

@@ -206,10 +206,6 @@ func benchRate(t record.Trial) float64 {
 // rate may be higher.
 const markNotNarrowed = "at least"
 
-// generatorBound is the share of the generator's own ceiling above which a rate
-// measures the generator rather than the link.
-const generatorBound = 0.8
-
 func (b *benchSums) rate(l *BenchLine, all []record.Trial) {
 	trials := withResult(all)
 	if len(trials) == 0 {
@@ -252,7 +248,8 @@ func (b *benchSums) ratios(l *BenchLine, trials []record.Trial) {
 	if base, ok := b.baseline(l.Config); ok {
 		l.Base = benchRatio(paired(trials, withResult(b.trials(base, l.Load)), benchRate), b.run.Seed)
 	}
-	if l.Ceiling = b.ceiling(l.Config); l.Ceiling > 0 && l.Rate.Mean > generatorBound*l.Ceiling {
+	l.Ceiling = b.ceiling(l.Config, slices.Contains(l.Marks, record.MarkFewCPUs))
+	if l.Ceiling > 0 && l.Rate.Mean > record.GeneratorShare*l.Ceiling {
 		l.Marks = append(l.Marks, record.MarkGeneratorBound)
 	}
 }
@@ -290,14 +287,13 @@ func paired(a, b []record.Trial, value func(record.Trial) float64) []stats.Pair 
 	return pairs
 }
 
-// ceiling is the lower of the generator's sending and receiving rates without a port,
-// as a mean over rounds; 0: not measured.
-func (b *benchSums) ceiling(c record.Config) float64 {
+// ceiling is the generator's limit without a port, as a mean over rounds; 0: not measured.
+func (b *benchSums) ceiling(c record.Config, oneThread bool) float64 {
 	sum, n := 0.0, 0
 	for _, face := range []string{c.Face, string(chain.FaceNetdev)} {
 		for _, t := range b.by[benchKey(record.QCeiling, record.Config{Face: face, Size: c.Size}, matrix.LoadMax)] {
 			if ceiling := t.Bench.Ceiling; ceiling != nil && t.Error == "" {
-				sum, n = sum+min(ceiling.Send, ceiling.Receive), n+1
+				sum, n = sum+ceiling.Most(oneThread), n+1
 			}
 		}
 		if n > 0 {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -199,6 +200,24 @@ func TestGeneratorBoundRatesAreMarked(t *testing.T) {
 	for transport, want := range map[string]bool{"memif": true, "shm": false} {
 		if got := strings.Contains(strings.Join(benchLine(t, d, transport, "max").Marks, " "), record.MarkGeneratorBound); got != want {
 			t.Errorf("%s: generator-bound %v", transport, got)
+		}
+	}
+}
+
+// One thread at both ends sends and receives in turns: 40 M/s and 25 M/s are 15.4 M/s.
+func TestOneThreadHasALowerCeiling(t *testing.T) {
+	for rate, want := range map[float64]bool{12e6: false, 13e6: true} {
+		f := newBench(t)
+		config := record.Config{Transport: "vhost-user", Face: "dpdk", Runtime: "process", Size: "64", VNF: "direct"}
+		f.row(BenchRow{Config: config, Privileges: "none"}, rate, time.Microsecond)
+		for i := range f.trials {
+			if f.trials[i].Bench.Config == config {
+				f.trials[i].Mark(record.MarkFewCPUs)
+			}
+		}
+		l := benchLine(t, f.load(t), "vhost-user", "max")
+		if got := slices.Contains(l.Marks, record.MarkGeneratorBound); got != want {
+			t.Errorf("%g packets/s of %g: generator-bound %v", rate, l.Ceiling, got)
 		}
 	}
 }
