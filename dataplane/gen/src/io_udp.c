@@ -22,6 +22,7 @@ struct control {
 struct io_udp {
 	struct io io;
 	uint32_t headers; /* of the frames that carry its datagrams */
+	unsigned batch;	  /* datagrams in one system call, at most */
 	unsigned sockets;
 	int fds[PACKET_FLOWS];
 	unsigned receiving; /* the socket to look at next */
@@ -40,6 +41,8 @@ static unsigned udp_alloc(struct io *io, unsigned flow, struct io_buf *bufs, uns
 	struct io_udp *p = (struct io_udp *)io;
 
 	(void)flow;
+	if (n > p->batch)
+		n = p->batch;
 	for (unsigned i = 0; i < n; i++) {
 		bufs[i].index = i;
 		bufs[i].data = p->tx_memory + (size_t)i * BUF_BYTES;
@@ -89,6 +92,8 @@ static int receive_from(struct io_udp *p, unsigned which, struct io_buf *bufs, u
 {
 	int got;
 
+	if (n > p->batch)
+		n = p->batch;
 	for (unsigned i = 0; i < n; i++) {
 		p->rx[i].msg_hdr.msg_namelen = sizeof(p->from[i]);
 		p->rx[i].msg_hdr.msg_controllen = sizeof(p->controls[i]);
@@ -308,6 +313,7 @@ struct io *io_udp_open(const struct options *o, const char *name, struct io_erro
 		return NULL;
 	}
 	p->headers = frame_headers(address_is6(&bound));
+	p->batch = o->batch;
 	p->io = (struct io){.ops = &ops,
 			    .frame_max = PACKET_MAX + p->headers > FRAME_MAX
 						 ? FRAME_MAX

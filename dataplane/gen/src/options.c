@@ -34,6 +34,7 @@ enum option_id {
 	O_CHECK,
 	O_STRICT,
 	O_BUFFER,
+	O_BATCH,
 	O_SIZE,
 	O_RATE,
 	O_LAYER,
@@ -75,6 +76,7 @@ static const struct option known[] = {{"port", required_argument, NULL, O_PORT},
 				      {"check", no_argument, NULL, O_CHECK},
 				      {"strict", no_argument, NULL, O_STRICT},
 				      {"buffer", required_argument, NULL, O_BUFFER},
+				      {"batch", required_argument, NULL, O_BATCH},
 				      {"size", required_argument, NULL, O_SIZE},
 				      {"rate", required_argument, NULL, O_RATE},
 				      {"layer", required_argument, NULL, O_LAYER},
@@ -156,6 +158,7 @@ static const char help[] =
 	"all:        --packets N  --duration TIME  --stream ID  --interval TIME  --busy  --spin "
 	"TIME  --check  --strict  --buffer BYTES\n"
 	"            --beside N  --peer-timeout TIME\n"
+	"udp ports:  --batch N\n"
 	"senders:    --to IP:PORT  --to-mac MAC  --size BYTES|imix  --rate RATE  --layer "
 	"wire|frame|ip|payload  --burst N\n"
 	"            --granularity TIME  --catch-up TIME  --flows N  --warmup N  --hold  --encap "
@@ -331,6 +334,8 @@ static bool set(struct options *o, int id, const char *text)
 		return time_between(text, 1000, 60000000000, &o->timeout_ns);
 	case O_BUFFER:
 		return between(text, 4096, 1u << 30, &o->buffer);
+	case O_BATCH:
+		return between32(text, 1, IO_BATCH, &o->batch);
 	case O_BESIDE:
 		return between32(text, 0, 100000, &o->beside);
 	case O_PEER_TIMEOUT:
@@ -347,6 +352,7 @@ static struct options defaults(enum role role)
 		.to_mac = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
 		.stream = role == ROLE_SINK ? 0 : 1,
 		.buffer = 4000000,
+		.batch = IO_BATCH,
 		.headers = FRAME_HEADERS,
 		.rate_text = "1000pps",
 		.rate = {.per_second = 1000},

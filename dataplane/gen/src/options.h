@@ -32,7 +32,8 @@ struct options {
 	uint64_t peer_timeout_ns;
 
 	bool imix;
-	uint32_t size; /* of a frame; bytes; 0 while it is not given */
+	uint32_t batch; /* udp ports: datagrams in one system call, at most */
+	uint32_t size;	/* of a frame; bytes; 0 while it is not given */
 	struct rate rate;
 	int32_t layer_bytes; /* that a rate in bit/s counts in addition to the frame */
 	uint32_t burst, flows;

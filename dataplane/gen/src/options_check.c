@@ -155,7 +155,16 @@ static int check_ports(struct options *o)
 	return 0;
 }
 
-/* An option that the port would ignore is an error. */
+/* An option that the port would ignore is an error, here and below. */
+static int check_udp(const struct options *o, const struct options *usual)
+{
+	bool udp = is_kind(o->port, "udp:") || (o->to_port && is_kind(o->to_port, "udp:"));
+
+	if (!udp && o->batch != usual->batch)
+		return options_wrong("--batch is for udp ports");
+	return 0;
+}
+
 static int check_dpdk(struct options *o, const struct options *usual)
 {
 	bool dpdk = is_kind(o->port, "dpdk:") || (o->to_port && is_kind(o->to_port, "dpdk:"));
@@ -173,7 +182,7 @@ static int check_dpdk(struct options *o, const struct options *usual)
 
 int options_check(struct options *o, const struct options *usual)
 {
-	if (check_ports(o) < 0 || check_dpdk(o, usual) < 0)
+	if (check_ports(o) < 0 || check_udp(o, usual) < 0 || check_dpdk(o, usual) < 0)
 		return -1;
 	if (check_to(o) < 0 || check_encap(o) < 0 || check_size(o) < 0)
 		return -1;

@@ -345,6 +345,8 @@ int main(int argc, char **argv)
 	CHECK_EQ(REFUSED("send", "--port", "null", "--rate", "fast"), 2);
 	CHECK_EQ(REFUSED("send", "--port", "null", "--size", "59"), 2);
 	CHECK_EQ(REFUSED("send", "--port", "null", "--size"), 2);
+	CHECK_EQ(REFUSED("send", "--port", "null", "--batch", "1"), 2);
+	CHECK_EQ(REFUSED("sink", "--port", "udp:127.0.0.1:0", "--batch", "65"), 2);
 	CHECK_EQ(REFUSED("sink", "--port", "pigeon:1"), 1);
 	CHECK_EQ(REFUSED("sink", "--port", "udp:203.0.113.1:1"), 1);
 	CHECK_EQ(REFUSED("sink", "--port", "packet:none-such"), 1);

@@ -141,6 +141,9 @@ func obstacle(m *matrix.Matrix, inv *inventory.Inventory, c record.Config) (reas
 	if c.VNF != string(matrix.VNFDirect) && c.Face != string(chain.FaceDPDK) {
 		return "dray-vnf is a DPDK application, and cannot use ports with face " + c.Face, ""
 	}
+	if m.Batch > 0 && c.Face != string(chain.FaceNetdev) {
+		return fmt.Sprintf("batch counts packets of a system call, and ports with face %s send without system calls", c.Face), ""
+	}
 	if matrix.VNF(c.VNF).Workers() > 0 && inMachine(c) {
 		return "a matrix runs no load balancer in virtual machines", ""
 	}

@@ -89,6 +89,11 @@ func TestRows(t *testing.T) {
 		}},
 		"runtime": {"transports: [shm]\nruntimes: [process, docker]\nimage: x\n", nil},
 		"unknown": {"transports: [vxlan]\n", []string{"vxlan/–/–/–/–: this build has no such transport"}},
+		"batch": {"transports: [veth, shm]\nfaces: [netdev, native]\nbatch: 1\n", []string{
+			"veth/netdev/process/64/direct untried",
+			"veth/native/process/64/direct: batch counts packets of a system call, and ports with face native send without system calls",
+			"shm/native/process/64/direct: batch counts packets of a system call, and ports with face native send without system calls",
+		}},
 		"vnf": {"transports: [veth]\nvnfs: [l2fwd]\n", []string{
 			"veth/netdev/process/64/l2fwd: dray-vnf is a DPDK application, and cannot use ports with face netdev",
 		}},

@@ -38,7 +38,7 @@ func (s *setup) offer(ctx context.Context, rate uint64, d time.Duration) (record
 	if err != nil {
 		return record.Trial{}, err
 	}
-	p := instrument.Params{Duration: d, Frame: frame, PacketRate: rate, Encap: around(s.visit.config)}
+	p := instrument.Params{Duration: d, Frame: frame, PacketRate: rate, Batch: s.runner.Run.Matrix.Batch, Encap: around(s.visit.config)}
 	// A receiver that polls on the only CPU would starve its sender.
 	if several := len(s.runner.Inventory.Host.CPUs) > 1; several && s.visit.config.Face != string(chain.FaceNetdev) {
 		p.Poll, p.Busy = true, rate == 0

@@ -78,6 +78,7 @@ type offer struct {
 	poll    bool
 	mixed   bool // frames of three sizes; frame is their mean
 	busy    bool // both ends spin
+	batch   int  // packets in one system call, at most; 0: draygen's own limit
 	encap   *Encapsulation
 }
 
@@ -245,6 +246,10 @@ func genCommands(sender, receiver []string, from, to Endpoint, o offer, d time.D
 	s.client = append(append(s.client, o.around()...), "--stream", stream, "--size", o.size(), "--rate", o.rate, "--layer", "payload")
 	if o.busy {
 		s.server, s.client = append(s.server, "--busy"), append(s.client, "--busy")
+	}
+	if o.batch > 0 {
+		limit := []string{"--batch", strconv.Itoa(o.batch)}
+		s.server, s.client = append(s.server, limit...), append(s.client, limit...)
 	}
 	if o.perSec > 0 {
 		s.client = append(s.client, "--catch-up", strconv.FormatInt(o.catchUp().Microseconds(), 10)+"us")

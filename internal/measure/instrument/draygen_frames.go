@@ -26,7 +26,7 @@ const genMaxWarmup = 1000
 // frames is a matrix load: frames of Params.Frame bytes, at Params.PacketRate or
 // as fast as the port accepts.
 func (g Draygen) frames(from, to Endpoint, p Params) (offer, error) {
-	o := offer{frame: p.Frame, ip6: ipHeader(to.IP) == ipv6Header, rate: "max", warmup: genMaxWarmup, poll: p.Poll, busy: p.Busy, encap: p.Encap}
+	o := offer{frame: p.Frame, ip6: ipHeader(to.IP) == ipv6Header, rate: "max", warmup: genMaxWarmup, poll: p.Poll, busy: p.Busy, batch: p.Batch, encap: p.Encap}
 	if o.ip6 && o.encap != nil {
 		return o, errors.New("draygen: only packets of IPv4 are encapsulated")
 	}

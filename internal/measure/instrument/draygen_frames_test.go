@@ -64,6 +64,23 @@ func TestFramesSession(t *testing.T) {
 	}
 }
 
+// TestBatch: both ends limit their system calls, and only if a limit is asked for.
+func TestBatch(t *testing.T) {
+	testenv.Built(t, "draygen")
+	e := Endpoint{Name: "a.p0", Port: "lo", IP: netip.MustParseAddr("127.0.0.1"), MTU: 1500}
+	for batch, want := range map[int]string{0: "", 1: " --batch 1 ", 32: " --batch 32 "} {
+		o, err := Draygen{record.QFrames}.wanted(e, e, Params{Frame: 106, Batch: batch})
+		testenv.Must(t, err)
+		s, err := genCommands([]string{"draygen"}, []string{"draygen"}, e, e, o, time.Second)
+		testenv.Must(t, err)
+		for _, argv := range [][]string{s.client, s.server} {
+			if text := strings.Join(argv, " ") + " "; !strings.Contains(text, want) || strings.Contains(text, "--batch") != (batch > 0) {
+				t.Errorf("batch %d: %s", batch, text)
+			}
+		}
+	}
+}
+
 func TestLoop(t *testing.T) {
 	end := func(port, device string) Endpoint {
 		return Endpoint{Name: "a." + port, Port: port, Device: device, EAL: []string{"--no-huge"}, IP: netip.MustParseAddr("10.0.0.1"), MAC: "02:00:00:00:00:01", MTU: 1500}

@@ -71,6 +71,7 @@ type Params struct {
 	MessageRate uint64         // requests per second of a ping-pong, or probes
 	MTU         int            // bytes of L3 packet that must pass
 	Frame       int            // bytes of each frame without FCS; 0: IMIX in a matrix, else MTU-sized
+	Batch       int            // the most packets in one system call at interfaces; 0: as many as are due
 	Busy        bool           // both ends may keep a CPU busy
 	Poll        bool           // the receiver of a native port may keep a CPU busy
 	Encap       *Encapsulation // encapsulation of frames; nil: none

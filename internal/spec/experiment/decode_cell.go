@@ -48,6 +48,8 @@ var cellFields = []parse.Field[Cell]{
 			}
 		},
 	},
+	parse.IntegerField("batch", "The most packets in one system call, sent or received, at ports with face netdev: 1 is one call for each packet. Default: as many as are due, at most 64.",
+		1, matrix.MaxBatch, func(c *Cell) *int { return &c.Batch }),
 	parse.ChoiceField("qdisc", "The queueing discipline at both ends of the link.",
 		chain.QdiscNames(), func(c *Cell) *string { return &c.Qdisc }),
 	parse.ValueField("rate", "The rate of that discipline.",
@@ -96,7 +98,7 @@ func decodeCell(d *parse.Decoder, n *yaml.Node, c *Cell) {
 		ToolChecks: {"runtime"}, ToolDensity: {"runtime", "functions"}, ToolRecovery: {"runtime"}, ToolClocks: {"transport", "runtime"}, ToolEcho: {"transport", "face", "runtime"}, ToolImage: {"image", "runtime"}, ToolSpin: {"runtime"},
 	}[c.Tool]
 	may := map[Tool][]string{
-		ToolFrames: {"vnf", "forwarding"}, ToolEcho: {"forwarding", "hosts", "underlay", "delay"}, ToolTCP: shaped, ToolRequests: append([]string{"bulk"}, shaped...),
+		ToolFrames: {"vnf", "forwarding", "batch"}, ToolEcho: {"forwarding", "hosts", "underlay", "delay"}, ToolTCP: shaped, ToolRequests: append([]string{"bulk"}, shaped...),
 		ToolPingPong: append([]string{"bulk"}, shaped...), ToolUDP: shaped, ToolStart: {"memory"}, ToolRecovery: {"transport"}, ToolCyclictest: {"runtime", "kernel", "stress"}, ToolSpin: {"nohz_full"},
 	}[c.Tool]
 	for _, name := range need {
@@ -114,6 +116,9 @@ func decodeCell(d *parse.Decoder, n *yaml.Node, c *Cell) {
 	}
 	if load := c.Offered(); c.Tool == ToolFrames && (load.Searched() || load.OfPDR) {
 		d.Fail(values["load"], "write max or a rate; a matrix of dray bench searches", "an experiment does not search for a rate")
+	}
+	if values["batch"] != nil && c.Face != "" && c.Face != chain.FaceNetdev {
+		d.Fail(values["batch"], "remove it, or write face: netdev", "only ports with face netdev send by system calls")
 	}
 	if values["rate"] != nil && values["qdisc"] == nil {
 		d.Fail(values["rate"], "add qdisc, or remove it", "a rate needs a qdisc")

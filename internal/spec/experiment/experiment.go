@@ -51,7 +51,8 @@ type Cell struct {
 	Runtime   chain.RuntimeName `json:"runtime,omitempty"`
 	VNF       matrix.VNF        `json:"vnf,omitempty"`
 	Size      matrix.FrameSize  `json:"size,omitempty"`
-	Load      string            `json:"load,omitempty"` // as a matrix has it: "max", "1Mpps", "95Mbps"
+	Load      string            `json:"load,omitempty"`  // as a matrix has it: "max", "1Mpps", "95Mbps"
+	Batch     int               `json:"batch,omitempty"` // the most packets in one system call; 0: as many as are due
 	Qdisc     string            `json:"qdisc,omitempty"`
 	Rate      units.Bitrate     `json:"rate,omitempty"`      // of the qdisc
 	At        chain.Place       `json:"at,omitempty"`        // where the qdisc is attached; empty: at the ports
@@ -226,6 +227,10 @@ func (c Cell) String() string {
 	if c.Delay > 0 {
 		many += "-" + c.Delay.String()
 	}
+	batch := ""
+	if c.Batch > 0 {
+		batch = fmt.Sprintf("batch-%d", c.Batch)
+	}
 	memory := ""
 	if c.Memory > 0 {
 		memory = c.Memory.String()
@@ -238,7 +243,7 @@ func (c Cell) String() string {
 		inMachine = "nohz-full"
 	}
 	for _, part := range []string{
-		many, c.Transport, string(c.Forwarding), string(c.Datapath), string(c.Face), string(c.Runtime), memory, inMachine, string(c.VNF), size, c.Load, c.Qdisc, rate, place, c.Queue, far, bulk, string(c.Kernel), stress, c.Image,
+		many, c.Transport, string(c.Forwarding), string(c.Datapath), string(c.Face), string(c.Runtime), memory, inMachine, string(c.VNF), size, c.Load, batch, c.Qdisc, rate, place, c.Queue, far, bulk, string(c.Kernel), stress, c.Image,
 	} {
 		if part != "" {
 			parts = append(parts, part)

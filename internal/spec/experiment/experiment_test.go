@@ -5,6 +5,7 @@ package experiment
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,6 +23,11 @@ const goodRow = "  - {name: a, title: A, figure: throughput, value: 93.4, cell: 
 // atSwitch is a row whose switch attaches the qdisc.
 func atSwitch(transport, qdisc, more string) string {
 	return "  - {name: a, title: A, figure: throughput, cell: {tool: tcp, transport: " + transport + ", runtime: runc, qdisc: " + qdisc + ", rate: 1Mbps, at: switch" + more + "}}\n"
+}
+
+// batched is a row that limits the packets in one system call.
+func batched(face string, most int) string {
+	return fmt.Sprintf("  - {name: a, title: A, figure: packet_rate, cell: {tool: frames, transport: veth, face: %s, runtime: runc, size: 110, load: max, batch: %d}}\n", face, most)
 }
 
 // contained is a row whose functions are in containers in VMs.
@@ -96,12 +102,14 @@ func TestBadExperiments(t *testing.T) {
 		goodRow + "claims: [{text: t, same: [a, zz], within: 10%}]\n":                                                                              `the row "zz", which does not exist`,
 		goodRow + "claims: [{text: t, same: [a, a], within: 10%}]\n":                                                                               "with itself",
 		goodRow + "claims: [{text: t, same: [a, b], within: 2}]\n":                                                                                 "ratio",
-		"  - {name: a, title: A, figure: round_trip, cell: {tool: echo, transport: shm, runtime: runc}}\n":                                         `needs the field "face"`,
-		"  - {name: a, title: A, figure: round_trip, cell: {tool: requests, transport: ovs, runtime: runc, forwarding: learning}}\n":               `takes no field "forwarding"`,
-		"  - {name: a, title: A, not_run: x, value: 3}\n":                                                                                          "has no figure to compare",
-		"  - {name: a, title: A, tilte: x, figure: throughput, cell: {tool: tcp, transport: veth, runtime: runc}}\n":                               `did you mean "title"`,
-		"  - {name: a, title: A, cell: {tool: tcp, transport: veth, runtime: runc}}\n":                                                             `needs the field "figure"`,
-		goodRow + "  - {name: b, title: B, figure: start_time, cell: {tool: start, runtime: vm}}\nclaims: [{text: t, less: a, than: b}]\n":         "compares",
+		batched("netdev", 65): "1 to 64",
+		batched("native", 1):  "x.yaml:7:142: only ports with face netdev",
+		"  - {name: a, title: A, figure: round_trip, cell: {tool: echo, transport: shm, runtime: runc}}\n":                                 `needs the field "face"`,
+		"  - {name: a, title: A, figure: round_trip, cell: {tool: requests, transport: ovs, runtime: runc, forwarding: learning}}\n":       `takes no field "forwarding"`,
+		"  - {name: a, title: A, not_run: x, value: 3}\n":                                                                                  "has no figure to compare",
+		"  - {name: a, title: A, tilte: x, figure: throughput, cell: {tool: tcp, transport: veth, runtime: runc}}\n":                       `did you mean "title"`,
+		"  - {name: a, title: A, cell: {tool: tcp, transport: veth, runtime: runc}}\n":                                                     `needs the field "figure"`,
+		goodRow + "  - {name: b, title: B, figure: start_time, cell: {tool: start, runtime: vm}}\nclaims: [{text: t, less: a, than: b}]\n": "compares",
 	} {
 		_, err := Parse("x.yaml", []byte(experimentHead+text))
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -171,6 +179,9 @@ func TestExperimentSchema(t *testing.T) {
 		atSwitch("bridge", "htb", ""):                 false,
 		contained("vm"):                               true,
 		contained("runc"):                             false,
+		batched("netdev", 1):                          true,
+		batched("netdev", 0):                          false,
+		batched("native", 1):                          false,
 		ofMemory("vm"):                                true,
 		ofMemory("runc"):                              false,
 	} {

@@ -64,6 +64,13 @@ const cellRules = `{
 	        }
 	      }
 	    },
+	    "batch": {
+	      "properties": {
+	        "face": {
+	          "const": "netdev"
+	        }
+	      }
+	    },
 	    "vm_runtime": {
 	      "required": [
 	        "runtime"

@@ -22,6 +22,8 @@ const (
 	longestTrial       = units.Duration(10 * time.Minute)
 	maxSeed            = 1 << 53 // exact in JSON readers that use doubles
 	transportsAll      = "all"
+	// MaxBatch is the generator's own limit of packets in one system call.
+	MaxBatch = 64
 )
 
 // The words for the choices in a matrix.
@@ -58,6 +60,8 @@ var fields = append(parse.Header(Kind, func(b *Matrix) (_, _ *string) { return &
 		VNFs, func(b *Matrix) *[]VNF { return &b.VNFs }).Called("VNF").Default([]string{"direct"}),
 	parse.IntegerField("repetitions", "The number of rounds. Each measures every configuration once, in its own random order.",
 		1, maxRepetitions, func(b *Matrix) *int { return &b.Repetitions }).Default(5),
+	parse.IntegerField("batch", "The most packets in one system call, sent or received, at ports with face netdev; other ports are rows with the reason. Default: as many as are due, at most 64.",
+		1, MaxBatch, func(b *Matrix) *int { return &b.Batch }),
 	parse.ReadField("trial", "How long each trial offers its load, 100ms to 600s.",
 		schema.Schema{{Name: "type", Value: "string"}}.Default("500ms"), decodeTrialLength, func(b *Matrix) *units.Duration { return &b.Trial }),
 	parse.PositiveField("at_most", "Ends the run early: after the first round, a round starts only if it can end in time. Default: all rounds.",

@@ -40,6 +40,9 @@ type Matrix struct {
 	Baseline string         `json:"baseline,omitempty"`
 	// Privileged includes transports whose functions need privileges.
 	Privileged bool `json:"privileged,omitempty"`
+	// Batch is the most packets in one system call at ports with face netdev; 0: as many
+	// as are due, up to the generator's own limit.
+	Batch int `json:"batch,omitempty"`
 	// Forwarding applies to every link; a transport without the choice is excluded.
 	Forwarding chain.Forwarding `json:"forwarding,omitempty"`
 
