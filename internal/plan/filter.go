@@ -350,7 +350,7 @@ func forwardingObstacle(t *inventory.Transport, n *needs) *obstacle {
 	return &obstacle{
 		constraint: fmt.Sprintf("forwarding %s", n.link.Forwarding),
 		reason:     "forwards in one way only",
-		fix:        "leave out forwarding, or use a transport with Open vSwitch on DPDK",
+		fix:        "leave out forwarding, or use a transport with Open vSwitch on DPDK or VPP",
 		pos:        n.field("forwarding"),
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/drayage/dray/internal/host/sidecar"
 	"github.com/drayage/dray/internal/link/transport"
 	"github.com/drayage/dray/internal/link/vhost"
+	"github.com/drayage/dray/internal/spec/chain"
 )
 
 const (
@@ -98,6 +99,12 @@ plugins {
 `, cli, links, cpu, heap, buffers)
 }
 
+// bridged reports whether VPP switches by the addresses seen at each end, in a
+// bridge domain, instead of joining two ends whatever the addresses.
+func (v vppSwitch) bridged() bool {
+	return len(v.spec.Ends) > 2 || v.spec.Forwarding == chain.ForwardingLearning
+}
+
 // commands create the interfaces and join them. A cross-connect has one
 // direction, so two ends need two.
 func (v vppSwitch) commands() string {
@@ -106,15 +113,15 @@ func (v vppSwitch) commands() string {
 		create, name := v.kind.create(v.spec, i)
 		lines, names = append(lines, create...), append(names, name)
 	}
-	if len(names) == 2 {
-		lines = append(lines,
-			fmt.Sprintf("set interface l2 xconnect %s %s", names[0], names[1]),
-			fmt.Sprintf("set interface l2 xconnect %s %s", names[1], names[0]))
-	} else {
+	if v.bridged() {
 		lines = append(lines, "create bridge-domain 1 learn 1 forward 1 uu-flood 1 flood 1 arp-term 0")
 		for _, name := range names {
 			lines = append(lines, fmt.Sprintf("set interface l2 bridge %s 1", name))
 		}
+	} else {
+		lines = append(lines,
+			fmt.Sprintf("set interface l2 xconnect %s %s", names[0], names[1]),
+			fmt.Sprintf("set interface l2 xconnect %s %s", names[1], names[0]))
 	}
 	for _, name := range names {
 		lines = append(lines,
@@ -183,9 +190,9 @@ func (v vppSwitch) start(ctx context.Context, r *transport.Report) error {
 func (v vppSwitch) joined(out string) error {
 	for i := range v.spec.Ends {
 		_, name := v.kind.create(v.spec, i)
-		mode := "bridge"
-		if len(v.spec.Ends) == 2 {
-			mode = "xconnect"
+		mode := "xconnect"
+		if v.bridged() {
+			mode = "bridge"
 		}
 		found := false
 		for _, line := range strings.Split(out, "\n") {

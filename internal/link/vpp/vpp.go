@@ -44,8 +44,9 @@ func NewMemif() transport.Driver {
 func define(name string, k kind, caps inventory.Caps) transport.Driver {
 	caps.Faces, caps.Isolation = []string{string(chain.FaceDPDK)}, string(chain.IsolationNoPeerMemory)
 	caps.MinEnds, caps.Privileges, caps.Processes, caps.BusyCPUs, caps.Copies = 2, "none", 1, 1, 2
+	caps.Forwards = true
 	caps.Note = "written from VPP's documentation and never run, so auto never chooses it; VPP polls and keeps one CPU busy; " +
-		"two ends are cross-connected, more ends form a bridge domain" + caps.Note
+		"two ends are cross-connected, or, like more ends, form a bridge domain, which learns addresses" + caps.Note
 	return driver{transport.Define(name, caps, transport.Try(probe, sidecar.Probe), func(s transport.Spec) (*transport.Build, error) {
 		return build(name, k, s)
 	}), k}

@@ -34,6 +34,18 @@ func spec(ends, mtu, queues int) transport.Spec {
 	return s
 }
 
+// learning is a spec whose switch goes by the addresses seen at each end.
+func learning(s transport.Spec) transport.Spec {
+	s.Forwarding = chain.ForwardingLearning
+	return s
+}
+
+// direct is a spec whose switch ignores addresses.
+func direct(s transport.Spec) transport.Spec {
+	s.Forwarding = chain.ForwardingDirect
+	return s
+}
+
 // TestConfiguration compares the configuration of VPP and the applications
 // with the golden files; `go test -update` rewrites them.
 func TestConfiguration(t *testing.T) {
@@ -43,8 +55,11 @@ func TestConfiguration(t *testing.T) {
 		spec   transport.Spec
 	}{
 		{"vhost-user-2", New(), spec(2, 1500, 1)},
+		{"vhost-user-2", New(), direct(spec(2, 1500, 1))},
+		{"vhost-user-2-learning", New(), learning(spec(2, 1500, 1))},
 		{"vhost-user-3", New(), spec(3, 9000, 1)},
 		{"memif-2", NewMemif(), spec(2, 1400, 2)},
+		{"memif-2-learning", NewMemif(), learning(spec(2, 1400, 2))},
 		{"memif-3", NewMemif(), spec(3, 1500, 1)},
 	} {
 		build, err := c.driver.Build(c.spec)
@@ -80,6 +95,7 @@ func TestConfiguration(t *testing.T) {
 // TestJoined: one direction of a cross-connect is not enough.
 func TestJoined(t *testing.T) {
 	two, three := newSwitch(memif{}, spec(2, 1500, 1)), newSwitch(memif{}, spec(3, 1500, 1))
+	learns := newSwitch(memif{}, learning(spec(2, 1500, 1)))
 	for _, c := range []struct {
 		name string
 		v    vppSwitch
@@ -89,6 +105,8 @@ func TestJoined(t *testing.T) {
 		{"both", two, "l3 local0\nl2 xconnect memif1/0 memif2/0\nl2 xconnect memif2/0 memif1/0\n", true},
 		{"one direction", two, "l3 local0\nl2 xconnect memif1/0 memif2/0\nl3 memif2/0\n", false},
 		{"nothing", two, "", false},
+		{"cross-connect instead of a bridge domain", learns, "l2 xconnect memif1/0 memif2/0\nl2 xconnect memif2/0 memif1/0\n", false},
+		{"bridge domain of two", learns, "l2 bridge memif1/0 bd_id 1 shg 0\nl2 bridge memif2/0 bd_id 1 shg 0\n", true},
 		{"bridge domain", three, "l2 bridge memif1/0 bd_id 1 shg 0\nl2 bridge memif2/0 bd_id 1 shg 0\nl2 bridge memif3/0 bd_id 1 shg 0\n", true},
 		{"one is missing", three, "l2 bridge memif1/0 bd_id 1 shg 0\nl2 bridge memif3/0 bd_id 1 shg 0\n", false},
 	} {

@@ -23,7 +23,7 @@ var linkFields = []parse.Field[Link]{
 		Transports, func(l *Link) *string { return &l.Transport }).Default("auto"),
 	parse.ChoiceField("isolation", "What the ends may share with each other; see the isolation levels.",
 		isolations, func(l *Link) *Isolation { return &l.Isolation }).Default("link"),
-	parse.ChoiceField("forwarding", "How an Open vSwitch with DPDK (ovs-dpdk, ovs-dray, ovs-dpdk-vxlan) decides where a packet goes: `direct`, from either of two ends to the other, whatever its addresses; `learning`, by the addresses seen at each end. Default: direct between two ends, learning between more. No other transport has this choice.",
+	parse.ChoiceField("forwarding", "How an Open vSwitch with DPDK (ovs-dpdk, ovs-dray, ovs-dpdk-vxlan) or a VPP (vpp, vpp-memif) decides where a packet goes: `direct`, from either of two ends to the other, whatever its addresses; `learning`, by the addresses seen at each end. Default: direct between two ends, learning between more. No other transport has this choice.",
 		Forwardings, func(l *Link) *Forwarding { return &l.Forwarding }),
 	parse.ChoiceField("traffic", "The protocol that min_bitrate and max_bitrate are measured with: `udp`, the received payload of datagrams, as in user planes such as F1-U; `tcp`, the goodput of one TCP stream, between network interfaces only. The two can differ several times over. Latency, variation, loss and packet rate are always measured with UDP.",
 		traffics, func(l *Link) *Traffic { return &l.Traffic }).Default("udp"),
