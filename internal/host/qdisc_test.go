@@ -240,3 +240,18 @@ func TestCheckShaper(t *testing.T) {
 		}
 	})
 }
+
+// TestCheckShaperWithoutClasses: the kind must be right, and a limit if one is wanted.
+func TestCheckShaperWithoutClasses(t *testing.T) {
+	testenv.Program(t, "tc")
+	inVeth(t, func(n Netns) {
+		testenv.Must(t, n.tc("qdisc", "add", "dev", "p0", "root", "handle", "1:", "pfifo", "limit", "50"))
+		for want, good := range map[Qdisc]bool{
+			{Kind: "pfifo"}: true, {Kind: "pfifo", Limit: 50}: true, {Kind: "pfifo", Limit: 60}: false, {Kind: "sfq"}: false,
+		} {
+			if err := n.CheckShaper("p0", want); (err == nil) != good {
+				t.Errorf("%+v: %v", want, err)
+			}
+		}
+	})
+}

@@ -163,8 +163,8 @@ func (n Netns) checkQdisc(link string, want Qdisc) error {
 	return nil
 }
 
-// CheckShaper compares an interface's root qdisc, an htb or hfsc that another
-// program has set, and its class with the wanted ones.
+// CheckShaper compares an interface's root qdisc, which another program has set, with
+// the wanted one: also the class of an htb or hfsc, and a limit that is asked for.
 func (n Netns) CheckShaper(link string, want Qdisc) error {
 	root, err := n.rootQdisc(link)
 	if err != nil {
@@ -175,6 +175,9 @@ func (n Netns) CheckShaper(link string, want Qdisc) error {
 	}
 	if root.Kind != want.Kind {
 		return fmt.Errorf("%s in %s has the qdisc %s, not %s", link, n, root.Kind, want.Kind)
+	}
+	if want.Kind != "htb" && want.Kind != "hfsc" {
+		return root.differs(want, root.Handle)
 	}
 	return n.withLink(link, func(nl *netlink.Handle, l netlink.Link) error {
 		return checkClass(nl, l, want)

@@ -85,6 +85,15 @@ func TestHardViolationsOfLinks(t *testing.T) {
 		{"qdisc at the switch where there is none", func(_ *chain.Chain, l *chain.Link, _ *inventory.Inventory) {
 			l.Transport, l.QoS = "veth", &chain.Qdisc{Kind: "htb", Rate: 1e9, At: chain.AtSwitch}
 		}, "qdisc htb at the switch", "has no switch that sets a qdisc"},
+		{"qdisc at the switch in addition to the ports' own", func(c *chain.Chain, l *chain.Link, inv *inventory.Inventory) {
+			inv.Transport("veth").Caps.OwnShapes = true
+			for i := range c.Functions {
+				for j := range c.Functions[i].Ports {
+					c.Functions[i].Ports[j].QoS = &chain.Qdisc{Kind: "tbf", Rate: 1e9}
+				}
+			}
+			l.QoS = &chain.Qdisc{Kind: "codel", At: chain.AtSwitch}
+		}, "qdisc codel", "unsupported: this kernel has no sch_codel"},
 		{"mtu beyond the transport", func(c *chain.Chain, l *chain.Link, inv *inventory.Inventory) {
 			for i := range inv.Transports {
 				inv.Transports[i].Caps.MaxMTU = 1499

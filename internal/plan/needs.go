@@ -58,15 +58,28 @@ func (p *planner) needsOf(l *chain.Link) *needs {
 		n.functions[e.Function] = f
 		port := f.Port(e.Port)
 		n.ports = append(n.ports, portEnd{end: e, port: port})
-		if q := cmp.Or(completed(port.QoS), n.shape); q != nil {
-			n.shapes = append(n.shapes, q)
-		}
+		n.shapes = append(n.shapes, shapesOf(port, n.shape)...)
 		if n.mtu == 0 {
 			n.mtu, n.mtuPos = port.MTU, at(port.FieldPos, "mtu", port.Pos)
 		}
 	}
 	n.tight = tightest(n.shapes, n.mtu)
 	return n
+}
+
+// shapesOf are the qdiscs that a port's packets pass: its own in place of the link's,
+// or in addition to it if the switch has the link's.
+func shapesOf(port *chain.Port, link *chain.Qdisc) []*chain.Qdisc {
+	own := completed(port.QoS)
+	switch {
+	case own != nil && link.AtSwitch():
+		return []*chain.Qdisc{own, link}
+	case own != nil:
+		return []*chain.Qdisc{own}
+	case link != nil:
+		return []*chain.Qdisc{link}
+	}
+	return nil
 }
 
 func (n *needs) subject() string { return "link " + n.link.Name }

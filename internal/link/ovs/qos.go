@@ -36,14 +36,20 @@ func shapePorts(s transport.Spec, e *engine, b *transport.Build) step.Step {
 	}
 }
 
-// qosRows create the rows of a qdisc with one queue for all packets
-// (ovs-vswitchd.conf.db(5), tables QoS and Queue): rates and burst are in bits.
+// qosRows create the rows of a qdisc (ovs-vswitchd.conf.db(5), tables QoS and
+// Queue): of a shaper with one queue for all packets, rates and burst in bits, or of
+// a discipline without classes.
 func qosRows(q chain.Qdisc) []string {
-	most := cmp.Or(q.Ceil, q.Rate)
-	rows := []string{
-		"--", "--id=@qos", "create", "QoS", "type=linux-" + q.Kind, fmt.Sprintf("other_config:max-rate=%d", most), "queues:0=@queue",
-		"--", "--id=@queue", "create", "Queue", fmt.Sprintf("other_config:min-rate=%d", q.Rate), fmt.Sprintf("other_config:max-rate=%d", most),
+	rows := []string{"--", "--id=@qos", "create", "QoS", "type=linux-" + q.Kind}
+	if q.Rate == 0 {
+		if q.Limit > 0 {
+			rows = append(rows, fmt.Sprintf("other_config:limit=%d", q.Limit))
+		}
+		return rows
 	}
+	most := cmp.Or(q.Ceil, q.Rate)
+	rows = append(rows, fmt.Sprintf("other_config:max-rate=%d", most), "queues:0=@queue",
+		"--", "--id=@queue", "create", "Queue", fmt.Sprintf("other_config:min-rate=%d", q.Rate), fmt.Sprintf("other_config:max-rate=%d", most))
 	if q.Burst > 0 {
 		rows = append(rows, fmt.Sprintf("other_config:burst=%d", 8*q.Burst))
 	}

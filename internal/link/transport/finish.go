@@ -72,8 +72,11 @@ func (b *Build) ShapedBySwitch(e End, side host.Iface, q chain.Qdisc) error {
 	if err := side.Netns.CheckShaper(side.Name, HostQdisc(q)); err != nil {
 		return err
 	}
-	return b.reportQdisc(side.Netns, side.Name, e.Port()+" at the switch")
+	return b.reportQdisc(side.Netns, side.Name, e.Port()+AtSwitch)
 }
+
+// AtSwitch follows a port's name in the report of a qdisc that the switch set.
+const AtSwitch = " at the switch"
 
 // reportQdisc reports an interface's qdisc as read from the kernel.
 func (b *Build) reportQdisc(ns host.Netns, name, end string) error {

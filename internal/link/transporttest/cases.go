@@ -282,6 +282,31 @@ func testShapeAtSwitch(t *testing.T, d transport.Driver, o Options) {
 	r.shaped()
 }
 
+// testQueueAtSwitch checks that the switch sets a discipline without a rate, and that
+// a shaper at the ports limits the traffic below it.
+func testQueueAtSwitch(t *testing.T, d transport.Driver, o Options, kind string) {
+	if !d.Caps().OwnShapes {
+		t.Skip("the driver has no switch that sets qdiscs, and says so")
+	}
+	if err := host.ProbeQdisc(kind); err != nil {
+		t.Skip(err)
+	}
+	o.Shape = &chain.Qdisc{Kind: kind, At: chain.AtSwitch}
+	r := NewRig(t, d, o)
+	for i := range r.Spec.Ends {
+		r.Spec.Ends[i].Shape = &chain.Qdisc{Kind: "tbf", Rate: shapedRate}
+	}
+	report := r.Up()
+	kinds := map[string]int{}
+	for _, q := range report.Qdiscs {
+		kinds[q.Kind]++
+	}
+	if n := len(r.Spec.Ports()); kinds[kind] != n || kinds["tbf"] != n {
+		t.Errorf("report has %+v, not %s and tbf of %d ports", report.Qdiscs, kind, n)
+	}
+	r.shaped()
+}
+
 // shapedRate is the rate limit in these tests, in bit/s.
 const shapedRate = 16e6
 

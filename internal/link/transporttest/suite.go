@@ -36,6 +36,9 @@ func Run(t *testing.T, d transport.Driver) {
 	t.Run("Shape", func(t *testing.T) { testShape(t, d, Options{}) })
 	t.Run("ShapeOfOneEnd", func(t *testing.T) { testShapeOfOneEnd(t, d, Options{}) })
 	t.Run("ShapeAtSwitch", func(t *testing.T) { testShapeAtSwitch(t, d, Options{}) })
+	for _, kind := range []string{"sfq", "codel", "fq_codel"} {
+		t.Run("QueueAtSwitch/"+kind, func(t *testing.T) { testQueueAtSwitch(t, d, Options{}, kind) })
+	}
 	t.Run("ShapeLimits", func(t *testing.T) { testShapeLimits(t, d, Options{}) })
 	t.Run("Parallel", func(t *testing.T) { testParallel(t, d) })
 	t.Run("Removal", func(t *testing.T) { testRemoval(t, d, Options{}) })

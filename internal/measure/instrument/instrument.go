@@ -72,6 +72,8 @@ type Params struct {
 	MTU         int            // bytes of L3 packet that must pass
 	Frame       int            // bytes of each frame without FCS; 0: IMIX in a matrix, else MTU-sized
 	Batch       int            // the most packets in one system call at interfaces; 0: as many as are due
+	Message     int            // bytes of each datagram or write; 0: the instrument's own
+	Buffer      int            // bytes asked for each socket buffer; 0: the kernel's own
 	Busy        bool           // both ends may keep a CPU busy
 	Poll        bool           // the receiver of a native port may keep a CPU busy
 	Encap       *Encapsulation // encapsulation of frames; nil: none

@@ -3,6 +3,7 @@
 package instrument
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,7 +17,7 @@ import (
 
 // Iperf measures UDP delivery with iperf 2 for Params.Duration: at
 // Params.PacketRate with 64-byte frames if set, else at Params.Bitrate with
-// datagrams that fill a packet.
+// datagrams of Params.Message bytes, or that fill a packet.
 type Iperf struct{}
 
 var iperf = tool{name: "iperf", pkg: "iperf", ask: []string{"-v"}, version: regexp.MustCompile(`iperf version (2\.[0-9.]+)`)}
@@ -67,7 +68,7 @@ func wanted(from, to Endpoint, p Params) (stream, record.Quantity, record.Delive
 		u.payload, u.rate = smallPayload, strconv.FormatUint(p.PacketRate, 10)+"pps"
 		return u, record.QPacketRate, record.Delivery{OfferedBits: p.PacketRate * 8 * smallPayload, OfferedRate: p.PacketRate}
 	}
-	u.payload, u.rate = fullPayload(from, to), strconv.FormatUint(p.Bitrate, 10)
+	u.payload, u.rate = cmp.Or(p.Message, fullPayload(from, to)), strconv.FormatUint(p.Bitrate, 10)
 	return u, record.QDelivery, record.Delivery{OfferedBits: p.Bitrate, OfferedRate: p.Bitrate / uint64(8*max(1, u.payload))}
 }
 

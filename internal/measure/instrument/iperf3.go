@@ -15,7 +15,7 @@ import (
 )
 
 // Iperf3 measures TCP throughput in one direction. It uses Params.Duration,
-// rounded up to whole seconds.
+// rounded up to whole seconds, Params.Message and Params.Buffer.
 type Iperf3 struct{}
 
 var iperf3 = tool{name: "iperf3", pkg: "iperf3", ask: []string{"--version"}, version: regexp.MustCompile(`iperf (3\.[0-9.]+)`)}
@@ -73,8 +73,21 @@ func iperf3Programs(ctx context.Context, from, to Endpoint, p Params) (clientSer
 	port := strconv.Itoa(int(number))
 	s.server = to.bounded(s.timeout+listenTimeout, slices.Concat(server, []string{"-s", "-1", "-B", to.scoped(to.IP).String(), "-p", port, "--forceflush"}))
 	s.client = from.bounded(s.timeout, slices.Concat(client, []string{"-c", from.scoped(to.IP).String(), "-B", from.scoped(from.IP).String(), "-p", port, "-J",
-		"-t", strconv.Itoa(wholeSeconds(p.Duration)), "-i", "0.5", "--connect-timeout", "3000"}))
+		"-t", strconv.Itoa(wholeSeconds(p.Duration)), "-i", "0.5", "--connect-timeout", "3000"}, iperf3Sizes(p)))
 	return s, version, nil
+}
+
+// iperf3Sizes are the client's options for writes and socket buffers; it tells the
+// server, which has the same.
+func iperf3Sizes(p Params) []string {
+	var sizes []string
+	if p.Message > 0 {
+		sizes = append(sizes, "-l", strconv.Itoa(p.Message))
+	}
+	if p.Buffer > 0 {
+		sizes = append(sizes, "-w", strconv.Itoa(p.Buffer))
+	}
+	return sizes
 }
 
 // iperf3Listens reports whether a server says so.

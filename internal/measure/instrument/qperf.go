@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"time"
 
@@ -14,7 +15,7 @@ import (
 )
 
 // Qperf measures a closed loop of 1-byte requests and responses over TCP for
-// Params.Duration, rounded up to whole seconds.
+// Params.Duration, rounded up to whole seconds, with socket buffers of Params.Buffer.
 type Qperf struct{}
 
 var qperf = tool{name: "qperf", pkg: "qperf", ask: []string{"--version"}, version: regexp.MustCompile(`qperf ([0-9][0-9.]*)`)}
@@ -36,9 +37,8 @@ func (Qperf) Run(ctx context.Context, from, to Endpoint, p Params) (record.Trial
 	control, data := strconv.Itoa(int(ports[0])), strconv.Itoa(int(ports[1]))
 	s := clientServer{
 		from: from, to: to,
-		server: []string{path, "-lp", control},
-		client: []string{path, "-lp", control, "-ip", data, "-t", strconv.Itoa(wholeSeconds(p.Duration)),
-			"-to", "5", "-uu", from.scoped(to.IP).String(), "tcp_lat"},
+		server:  []string{path, "-lp", control},
+		client:  slices.Concat([]string{path, "-lp", control, "-ip", data}, qperfOptions(p), []string{from.scoped(to.IP).String(), "tcp_lat"}),
 		listen:  socket{"tcp", ports[0]},
 		timeout: p.Duration + slack,
 	}
@@ -53,6 +53,15 @@ func (Qperf) Run(ctx context.Context, from, to Endpoint, p Params) (record.Trial
 	}
 	t.Duration = time.Duration(wholeSeconds(p.Duration)) * time.Second
 	return t, nil
+}
+
+// qperfOptions are the client's options for the test, which it also tells the server.
+func qperfOptions(p Params) []string {
+	options := []string{"-t", strconv.Itoa(wholeSeconds(p.Duration)), "-to", "5", "-uu"}
+	if p.Buffer > 0 {
+		options = append(options, "-sb", strconv.Itoa(p.Buffer))
+	}
+	return options
 }
 
 var qperfLatency = regexp.MustCompile(`(?m)^tcp_lat:\s+latency\s+=\s+([0-9.]+) (ns|us|ms|sec)`)

@@ -177,7 +177,7 @@ func pairText(c experiment.Cell) string {
 	var b strings.Builder
 	b.WriteString(hostsText(c) + "functions:\n")
 	for i, f := range []string{client, server} {
-		own := ""
+		own := lineText(c)
 		if c.FarQueue != "" && f == server {
 			own = qos(c, c.FarQueue)
 		}
@@ -227,6 +227,18 @@ func hostText(c experiment.Cell, i int) string {
 	return fmt.Sprintf(" host: h%d,", i+1)
 }
 
+// ownRate reports whether the cell's discipline at the switch sets its rate itself.
+func ownRate(c experiment.Cell) bool { return c.Qdisc == "htb" || c.Qdisc == "hfsc" }
+
+// lineText is the line below a discipline at the switch that sets no rate itself, as
+// a field of a port.
+func lineText(c experiment.Cell) string {
+	if c.At == "" || c.Rate == 0 || ownRate(c) {
+		return ""
+	}
+	return fmt.Sprintf(", qos: {qdisc: tbf, rate: %v, child: {qdisc: pfifo}}", c.Rate)
+}
+
 // qos is the cell's queueing discipline, with queue below it, as a field of a link
 // or port.
 func qos(c experiment.Cell, queue string) string {
@@ -234,7 +246,7 @@ func qos(c experiment.Cell, queue string) string {
 		return ""
 	}
 	text := ", qos: {qdisc: " + c.Qdisc
-	if c.Rate > 0 {
+	if c.Rate > 0 && lineText(c) == "" {
 		text += fmt.Sprintf(", rate: %v", c.Rate)
 	}
 	if c.At != "" {
@@ -260,7 +272,7 @@ func expect(c experiment.Cell, trial time.Duration) time.Duration {
 	if p, ok := probes[c.Tool]; ok {
 		return runner.Watched + p.takes(c, trial)
 	}
-	d := overhead + trial
+	d := overhead + lasts(c, trial)
 	if c.Runtime == chain.RuntimeVM {
 		d += vmExtra
 		if c.Face == chain.FaceDPDK {

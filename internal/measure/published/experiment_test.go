@@ -16,6 +16,7 @@ import (
 	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/experiment"
 	"github.com/drayage/dray/internal/spec/inventory"
+	"github.com/drayage/dray/internal/spec/units"
 	"github.com/drayage/dray/test/testenv"
 )
 
@@ -82,6 +83,39 @@ func TestChainsOfCellsParse(t *testing.T) {
 		if _, err := chain.Parse(c.String(), chainText(host2(), c)); err != nil {
 			t.Errorf("%v:\n%s", err, chainText(host2(), c))
 		}
+	}
+}
+
+// TestLineBelowASwitch: a discipline of the switch without a rate leaves the line to a
+// tbf at the ports; a shaper needs none.
+func TestLineBelowASwitch(t *testing.T) {
+	for kind, want := range map[string]struct{ link, port units.Bitrate }{"htb": {100_000_000, 0}, "hfsc": {100_000_000, 0}, "sfq": {0, 100_000_000}, "fq_codel": {0, 100_000_000}} {
+		c := experiment.Cell{Tool: experiment.ToolTCP, Transport: "ovs", Runtime: chain.RuntimeRunc, Qdisc: kind, Rate: 100_000_000, At: chain.AtSwitch}
+		parsed, err := chain.Parse(c.String(), chainText(host2(), c))
+		testenv.Must(t, err)
+		if q := parsed.Links[0].QoS; q.Kind != kind || !q.AtSwitch() || q.Rate != want.link {
+			t.Errorf("%s: the link has %+v", kind, q)
+		}
+		for _, f := range parsed.Functions {
+			if q := f.Ports[0].QoS; (q != nil) != (want.port > 0) || q != nil && (q.Kind != "tbf" || q.Rate != want.port) {
+				t.Errorf("%s: the port of %s has %+v", kind, f.Name, q)
+			}
+		}
+	}
+}
+
+func TestLongTrials(t *testing.T) {
+	c := experiment.Cell{Tool: experiment.ToolUDP, Transport: "veth", Runtime: chain.RuntimeRunc, Load: "95Mbps"}
+	once := expect(c, time.Second)
+	c.Times, c.Message = 10, 1470
+	if lasts(c, time.Second) != 10*time.Second || expect(c, time.Second) != once+9*time.Second {
+		t.Errorf("it lasts %v, expected to take %v, once %v", lasts(c, time.Second), expect(c, time.Second), once)
+	}
+	if run := (&report.ExperimentsRun{Trial: time.Second}); patienceFor(run, c) != patience+19*time.Second {
+		t.Errorf("it may take %v", patienceFor(run, c))
+	}
+	if got := c.String(); got != "udp/veth/runc/95Mbps/message-1470/times-10" {
+		t.Errorf("the cell is called %s", got)
 	}
 }
 

@@ -62,6 +62,11 @@ func (r *Runner) create(ctx context.Context, c experiment.Cell) (*node.Live, err
 	return r.Create(ctx, parsed, text, p)
 }
 
+// lasts is the length of a cell's trial.
+func lasts(c experiment.Cell, trial time.Duration) time.Duration {
+	return time.Duration(max(1, c.Times)) * trial
+}
+
 // pingRate is how many requests of 64 bytes make 1 Mb/s.
 const pingRate = 1_000_000 / 8 / 64
 
@@ -71,7 +76,7 @@ func (r *Runner) link(ctx context.Context, live *node.Live, c experiment.Cell) (
 	if err != nil {
 		return record.Trial{}, err
 	}
-	p := instrument.Params{Duration: r.Run.Trial}
+	p := instrument.Params{Duration: lasts(c, r.Run.Trial), Message: c.Message, Buffer: c.Buffer}
 	var tool instrument.Instrument
 	switch c.Tool {
 	case experiment.ToolTCP:

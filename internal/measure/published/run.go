@@ -116,7 +116,7 @@ const machinePatience = 2 * time.Minute
 
 // patienceFor is a cell's time limit.
 func patienceFor(run *report.ExperimentsRun, c experiment.Cell) time.Duration {
-	most := patienceOf(run) + 10*run.Trial
+	most := patienceOf(run) + 9*run.Trial + lasts(c, run.Trial)
 	if c.Runtime == chain.RuntimeVM && c.Face == chain.FaceDPDK {
 		most += machinePatience
 	}

@@ -88,6 +88,9 @@ func switchQdiscs(l plan.Link, r *transport.Report) map[string]string {
 	}
 	qdiscs := map[string]string{}
 	for _, q := range r.Qdiscs {
+		if !strings.HasSuffix(q.End, transport.AtSwitch) { // the port itself is read
+			continue
+		}
 		qdiscs[l.Name+": "+q.End] = q.Kind + " " + q.Text
 	}
 	return qdiscs

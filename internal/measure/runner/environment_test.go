@@ -17,7 +17,7 @@ import (
 func TestEnvironmentOfSwitch(t *testing.T) {
 	shape := func(at chain.Place) *chain.Qdisc { return &chain.Qdisc{Kind: "htb", Rate: 1e8, At: at} }
 	report := func(end string) *transport.Report {
-		return &transport.Report{Qdiscs: []transport.QdiscState{{End: end, Kind: "htb", Text: "rate 100Mbit"}}}
+		return &transport.Report{Qdiscs: []transport.QdiscState{{End: end, Kind: "htb", Text: "rate 100Mbit"}, {End: "du.own", Kind: "tbf"}}}
 	}
 	live := &node.Live{State: node.State{
 		Plan: &plan.Plan{Links: []plan.Link{

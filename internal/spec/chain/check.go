@@ -205,9 +205,6 @@ func (k *checker) checkQdiscs(l *Link, members []*member) {
 	}
 	for _, m := range members {
 		k.checkBurst(m.port.QoS, m.port.MTU)
-		if m.port.QoS != nil && l.QoS.AtSwitch() {
-			k.FailAt(fieldAt(m.port, "qos"), "remove one of the two", "the port %s has a qos of its own, and the link's is at the switch", m)
-		}
 		if m.port.QoS != nil && l.Requires.MaxBitrate > 0 {
 			checkShaping(k.Decoder, m.port.QoS, l.Requires.MaxBitrate)
 		}

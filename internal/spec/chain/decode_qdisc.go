@@ -47,13 +47,13 @@ var qdiscFields = []parse.Field[Qdisc]{
 		schema.Ref("duration"), decodeQueueing, func(q *Qdisc) *units.Duration { return &q.Latency }),
 	parse.IntegerField("limit", "pfifo, sfq, codel, fq_codel, netem: the length of the queue in packets. bfifo: its length in bytes.",
 		1, math.MaxInt32, func(q *Qdisc) *int { return &q.Limit }),
-	parse.ChoiceField("at", "Where the link's discipline is attached: `port` (default), on each port, for packets that the function sends; `switch`, in Open vSwitch's own QoS table on its side of each port, for packets that the function receives. The latter takes htb and hfsc without child, with transport ovs. A port's own qos cannot set it.",
+	parse.ChoiceField("at", "Where the link's discipline is attached: `port` (default), on each port, for packets that the function sends; `switch`, in Open vSwitch's own QoS table on its side of each port, for packets that the function receives. The latter takes htb and hfsc without child, sfq, codel and fq_codel, with transport ovs, and leaves the ports' own qos in place. A port's own qos cannot set it.",
 		places, func(q *Qdisc) *Place { return &q.At }).Called("place"),
 }
 
 // SwitchKinds are the kinds that a switch can attach, with its parameters for them
 // (ovs-vswitchd.conf.db(5), table QoS).
-var SwitchKinds = []string{"htb", "hfsc"}
+var SwitchKinds = []string{"htb", "hfsc", "sfq", "codel", "fq_codel"}
 
 func init() { // breaks an initialization cycle
 	qdiscFields = append(qdiscFields, parse.Field[Qdisc]{
@@ -94,6 +94,8 @@ func decodeQdisc(d *parse.Decoder, n *yaml.Node) *Qdisc {
 		d.FailAt(q.FieldPos["at"], "use one of: "+strings.Join(SwitchKinds, ", "), "no switch sets the qdisc %s", q.Kind)
 	case q.Child != nil:
 		d.Fail(values["child"], "remove it, or at: switch", "at the switch only a FIFO can queue below the shaper")
+	case q.Kind == "sfq" && q.Limit > 0:
+		d.Fail(values["limit"], "remove it, or at: switch", "Open vSwitch does not set the limit of an sfq")
 	}
 	return q
 }

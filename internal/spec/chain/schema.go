@@ -257,6 +257,7 @@ func qdiscRules() schema.Schema {
 	all = append(all,
 		properties(schema.Schema{}.With("child", properties(child))),
 		when("at", string(AtSwitch), properties(bySwitch), "at"),
+		when("qdisc", "sfq", properties(schema.Schema{}.With("limit", false).With("at", schema.Const(string(AtPort)))), "limit", "at"),
 		when("qdisc", "tbf", properties(schema.Schema{}.With("latency", false)), "child"),
 	)
 	return schema.Schema{}.With("allOf", all)

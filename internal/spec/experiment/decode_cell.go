@@ -4,6 +4,7 @@ package experiment
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/matrix"
@@ -20,6 +21,9 @@ var (
 
 // Tools are all tools of cells.
 func Tools() []Tool { return slices.Clone(tools) }
+
+// mostTimes is the longest trial of a cell, as a multiple of the profile's.
+const mostTimes = 10
 
 // mostCellFunctions is the most functions that a cell may bring up at once.
 const mostCellFunctions = 200
@@ -54,7 +58,7 @@ var cellFields = []parse.Field[Cell]{
 		chain.QdiscNames(), func(c *Cell) *string { return &c.Qdisc }),
 	parse.ValueField("rate", "The rate of that discipline.",
 		schema.Ref("bitrate"), chain.DecodeShapedRate, func(c *Cell) *units.Bitrate { return &c.Rate }),
-	parse.ChoiceField("at", "Where the discipline is attached: `switch` is Open vSwitch's own QoS table, for htb or hfsc without `queue` and `far_queue`. Default: at the functions' ports.",
+	parse.ChoiceField("at", "Where the discipline is attached: `switch` is Open vSwitch's own QoS table, without `queue` and `far_queue`, for htb, hfsc, sfq, codel and fq_codel. The latter three set no rate: a tbf at the functions' ports then does. Default: at the functions' ports.",
 		[]chain.Place{chain.AtSwitch}, func(c *Cell) *chain.Place { return &c.At }).Called("place").As(schema.Const("switch")),
 	parse.ChoiceField("queue", "The queue below the discipline, which must be tbf, htb or hfsc.",
 		chain.QueueKinds, func(c *Cell) *string { return &c.Queue }),
@@ -62,6 +66,12 @@ var cellFields = []parse.Field[Cell]{
 		chain.QueueKinds, func(c *Cell) *string { return &c.FarQueue }).Called("queue"),
 	parse.ChoiceField("datapath", "Where Open vSwitch must forward: `kernel`, in the module openvswitch. Default: there if the kernel has it, otherwise in its userspace datapath.",
 		[]Datapath{DatapathKernel}, func(c *Cell) *Datapath { return &c.Datapath }),
+	parse.IntegerField("message", "Bytes of each datagram or write of the generator. Default: datagrams that fill a packet, and iperf3's own writes.",
+		1, 65507, func(c *Cell) *int { return &c.Message }),
+	parse.IntegerField("buffer", "Bytes asked for each socket buffer at both ends. Default: the kernel's.",
+		1024, 1<<30, func(c *Cell) *int { return &c.Buffer }),
+	parse.IntegerField("times", "How many times as long as the profile's other trials: 10 is 100 s in the profile paper, and 10 s in quick. Default: 1.",
+		2, mostTimes, func(c *Cell) *int { return &c.Times }),
 	parse.BooleanField("bulk", "Whether an unlimited TCP stream runs in the same direction at the same time.",
 		func(c *Cell) *bool { return &c.Bulk }),
 	parse.ChoiceField("kernel", "The required flavour of Debian's kernel: `rt` is PREEMPT_RT.",
@@ -98,8 +108,8 @@ func decodeCell(d *parse.Decoder, n *yaml.Node, c *Cell) {
 		ToolChecks: {"runtime"}, ToolDensity: {"runtime", "functions"}, ToolRecovery: {"runtime"}, ToolClocks: {"transport", "runtime"}, ToolEcho: {"transport", "face", "runtime"}, ToolImage: {"image", "runtime"}, ToolSpin: {"runtime"},
 	}[c.Tool]
 	may := map[Tool][]string{
-		ToolFrames: {"vnf", "forwarding", "batch"}, ToolEcho: {"forwarding", "hosts", "underlay", "delay"}, ToolTCP: shaped, ToolRequests: append([]string{"bulk"}, shaped...),
-		ToolPingPong: append([]string{"bulk"}, shaped...), ToolUDP: shaped, ToolStart: {"memory"}, ToolRecovery: {"transport"}, ToolCyclictest: {"runtime", "kernel", "stress"}, ToolSpin: {"nohz_full"},
+		ToolFrames: {"vnf", "forwarding", "batch"}, ToolEcho: {"forwarding", "hosts", "underlay", "delay"}, ToolTCP: append([]string{"message", "buffer"}, shaped...), ToolRequests: append([]string{"bulk", "buffer"}, shaped...),
+		ToolPingPong: append([]string{"bulk"}, shaped...), ToolUDP: append([]string{"message", "times"}, shaped...), ToolStart: {"memory"}, ToolRecovery: {"transport"}, ToolCyclictest: {"runtime", "kernel", "stress"}, ToolSpin: {"nohz_full"},
 	}[c.Tool]
 	for _, name := range need {
 		if values[name] == nil {
@@ -124,7 +134,7 @@ func decodeCell(d *parse.Decoder, n *yaml.Node, c *Cell) {
 		d.Fail(values["rate"], "add qdisc, or remove it", "a rate needs a qdisc")
 	}
 	if c.At != "" && (c.Transport != "ovs" || !slices.Contains(chain.SwitchKinds, c.Qdisc)) {
-		d.Fail(values["at"], "remove it, or use the transport ovs and the qdisc htb or hfsc", "only Open vSwitch sets a qdisc itself")
+		d.Fail(values["at"], "remove it, or use the transport ovs and one of "+strings.Join(chain.SwitchKinds, ", "), "only Open vSwitch sets a qdisc itself")
 	}
 	for _, name := range []string{"queue", "far_queue"} {
 		if values[name] != nil && c.At != "" {

@@ -59,6 +59,9 @@ type Cell struct {
 	Queue     string            `json:"queue,omitempty"`     // the queue below the qdisc
 	FarQueue  string            `json:"far_queue,omitempty"` // the same at the far end; empty: Queue
 	Datapath  Datapath          `json:"datapath,omitempty"`  // of Open vSwitch; empty: the kernel's if it exists
+	Message   int               `json:"message,omitempty"`   // bytes that each write of the generator has; 0: as the tool likes
+	Buffer    int               `json:"buffer,omitempty"`    // bytes asked for the socket buffers of both ends; 0: as the kernel or the tool likes
+	Times     int               `json:"times,omitempty"`     // how many times as long as the profile's trials; 0: once
 	Bulk      bool              `json:"bulk,omitempty"`      // an unlimited TCP stream runs at the same time
 	Kernel    chain.VMKernel    `json:"kernel,omitempty"`    // Debian's kernel flavour that is required; empty: any
 	Stress    bool              `json:"stress,omitempty"`    // every CPU is kept busy as well
@@ -227,10 +230,6 @@ func (c Cell) String() string {
 	if c.Delay > 0 {
 		many += "-" + c.Delay.String()
 	}
-	batch := ""
-	if c.Batch > 0 {
-		batch = fmt.Sprintf("batch-%d", c.Batch)
-	}
 	memory := ""
 	if c.Memory > 0 {
 		memory = c.Memory.String()
@@ -243,11 +242,20 @@ func (c Cell) String() string {
 		inMachine = "nohz-full"
 	}
 	for _, part := range []string{
-		many, c.Transport, string(c.Forwarding), string(c.Datapath), string(c.Face), string(c.Runtime), memory, inMachine, string(c.VNF), size, c.Load, batch, c.Qdisc, rate, place, c.Queue, far, bulk, string(c.Kernel), stress, c.Image,
+		many, c.Transport, string(c.Forwarding), string(c.Datapath), string(c.Face), string(c.Runtime), memory, inMachine, string(c.VNF), size, c.Load, numbered("batch", c.Batch), numbered("message", c.Message), numbered("buffer", c.Buffer), numbered("times", c.Times),
+		c.Qdisc, rate, place, c.Queue, far, bulk, string(c.Kernel), stress, c.Image,
 	} {
 		if part != "" {
 			parts = append(parts, part)
 		}
 	}
 	return strings.Join(parts, "/")
+}
+
+// numbered is a part of a cell's name; empty for 0.
+func numbered(what string, n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s-%d", what, n)
 }

@@ -102,6 +102,9 @@ func TestBadExperiments(t *testing.T) {
 		goodRow + "claims: [{text: t, same: [a, zz], within: 10%}]\n":                                                                              `the row "zz", which does not exist`,
 		goodRow + "claims: [{text: t, same: [a, a], within: 10%}]\n":                                                                               "with itself",
 		goodRow + "claims: [{text: t, same: [a, b], within: 2}]\n":                                                                                 "ratio",
+		"  - {name: a, title: A, figure: jitter, cell: {tool: udp, transport: veth, runtime: runc, load: 95Mbps, times: 1}}\n":                     "2 to 10",
+		"  - {name: a, title: A, figure: throughput, cell: {tool: tcp, transport: veth, runtime: runc, times: 10}}\n":                              `takes no field "times"`,
+		"  - {name: a, title: A, figure: round_trip, cell: {tool: requests, transport: veth, runtime: runc, message: 10}}\n":                       `takes no field "message"`,
 		batched("netdev", 65): "1 to 64",
 		batched("native", 1):  "x.yaml:7:142: only ports with face netdev",
 		"  - {name: a, title: A, figure: round_trip, cell: {tool: echo, transport: shm, runtime: runc}}\n":                                 `needs the field "face"`,
@@ -173,6 +176,8 @@ func TestExperimentSchema(t *testing.T) {
 		"  - {name: a, title: A}\n":                   false, // neither measured nor not_run
 		atSwitch("ovs", "hfsc", ""):                   true,
 		atSwitch("ovs", "hfsc", ", datapath: kernel"): true,
+		atSwitch("ovs", "fq_codel", ""):               true,
+		atSwitch("ovs", "pfifo", ""):                  false,
 		atSwitch("ovs", "htb", ", queue: sfq"):        false,
 		atSwitch("ovs", "htb", ", far_queue: sfq"):    false,
 		atSwitch("ovs", "tbf", ""):                    false,

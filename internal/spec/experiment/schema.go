@@ -99,7 +99,10 @@ const cellRules = `{
 	        "qdisc": {
 	          "enum": [
 	            "htb",
-	            "hfsc"
+	            "hfsc",
+	            "sfq",
+	            "codel",
+	            "fq_codel"
 	          ]
 	        },
 	        "queue": false,
