@@ -21,6 +21,7 @@ var toolCells = map[experiment.Tool]struct{ figure, cell string }{
 	experiment.ToolRequests:   {"round_trip", "transport: veth, runtime: process"},
 	experiment.ToolPingPong:   {"latency_mean", "transport: veth, runtime: process"},
 	experiment.ToolUDP:        {"jitter", "transport: veth, runtime: process, load: 1Mbps"},
+	experiment.ToolOneWay:     {"latency_mean", "transport: veth, runtime: process, message: 1470, load: 1Mbps"},
 	experiment.ToolStart:      {"start_time", "runtime: process"},
 	experiment.ToolCyclictest: {"wakeup_max", ""},
 	experiment.ToolSpin:       {"stall_max", "runtime: vm"},

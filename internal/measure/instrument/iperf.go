@@ -74,44 +74,63 @@ func wanted(from, to Endpoint, p Params) (stream, record.Quantity, record.Delive
 
 // Run offers UDP datagrams and reads the result at the receiver.
 func (Iperf) Run(ctx context.Context, from, to Endpoint, p Params) (record.Trial, error) {
+	t, _, err := runIperf(ctx, from, to, p)
+	return t, err
+}
+
+// Stamped does the same, and returns the mean of the receive stamps minus the send
+// stamps: the one-way latency if both ends read one clock, otherwise also the
+// difference of their clocks. The trial says nothing of it.
+func (Iperf) Stamped(ctx context.Context, from, to Endpoint, p Params) (record.Trial, time.Duration, error) {
+	t, report, err := runIperf(ctx, from, to, p)
+	if err == nil && report.Stamped == nil {
+		err = fmt.Errorf("iperf from %s to %s reports no latency", from.Name, to.Name)
+	}
+	if err != nil {
+		return t, 0, err
+	}
+	return t, *report.Stamped, nil
+}
+
+func runIperf(ctx context.Context, from, to Endpoint, p Params) (record.Trial, iperfReport, error) {
+	var report iperfReport
 	u, quantity, offered := wanted(from, to, p)
 	t := begin(quantity, from, to)
 	if offered.OfferedBits == 0 {
-		return t, errors.New("iperf: no rate to offer")
+		return t, report, errors.New("iperf: no rate to offer")
 	}
 	path, version, err := iperf.find(ctx)
 	if err != nil {
-		return t, err
+		return t, report, err
 	}
 	ports, err := freePorts(to, 1)
 	if err != nil {
-		return t, err
+		return t, report, err
 	}
 	s := u.programs(path, ports[0])
 	t.Instrument = describe(iperf, version, s)
 	before, err := receiverDrops(ctx, to)
 	if err != nil {
-		return t, err
+		return t, report, err
 	}
 	o, err := s.run(ctx)
 	t.Start, t.Duration, t.Raw = o.start, o.duration, raw(o.server, o.client)
 	if err != nil {
-		return t, err
+		return t, report, err
 	}
 	after, err := receiverDrops(ctx, to)
 	if err != nil {
-		return t, err
+		return t, report, err
 	}
-	report, err := parseIperf(o.server, o.client)
-	if err != nil {
-		return t, fmt.Errorf("iperf from %s to %s: %w", from.Name, to.Name, err)
+	if report, err = parseIperf(o.server, o.client); err != nil {
+		return t, report, fmt.Errorf("iperf from %s to %s: %w", from.Name, to.Name, err)
 	}
 	t.Duration = report.span()
 	t.Delivery = report.delivery(offered, u.payload, to, after-before)
 	if missed(t.Delivery.SentRate, t.Delivery.OfferedRate) {
 		t.Marks = append(t.Marks, record.MarkLoadMissed)
 	}
-	return t, nil
+	return t, report, nil
 }
 
 // delivery is the report in the record's terms.

@@ -19,6 +19,9 @@ type iperfReport struct {
 	Sent      uint64
 	Received  uint64 // at most Sent
 	Reordered uint64
+	// Stamped is the mean of the receiver's stamps minus the sender's, by the clock of
+	// each, so it may be negative; nil: the server printed none.
+	Stamped *time.Duration
 }
 
 // span is the divisor for arrivals. A receiver that wakes late finds the first
@@ -29,7 +32,10 @@ func (r iperfReport) span() time.Duration { return max(r.Duration, r.Sending) }
 var (
 	// A server's report ends like this with and without -e:
 	// "[  1] 0.0000-2.0002 sec   352 KBytes  1.44 Mbits/sec   0.001 ms 0/20004 (0%) …".
-	iperfTotal     = regexp.MustCompile(`(?m)^\[ *[0-9]+\] +([0-9.]+)-([0-9.]+) sec .*? ([-0-9.a-z]+) ms +(-?[0-9]+)/ *(-?[0-9]+) \(`)
+	iperfTotal = regexp.MustCompile(`(?m)^\[ *[0-9]+\] +([0-9.]+)-([0-9.]+) sec .*? ([-0-9.a-z]+) ms +(-?[0-9]+)/ *(-?[0-9]+) \(`)
+	// With -e there follow the mean, least, greatest and standard deviation of the stamps,
+	// or "-/-/-/-" if there are none.
+	iperfStamps    = regexp.MustCompile(`^[^()]*%\) +(-?[0-9.]+)/ *-?[0-9.]+/ *-?[0-9.]+/ *[0-9.]+ ms`)
 	iperfReordered = regexp.MustCompile(`(?m)^\[ *[0-9]+\] .*sec +([0-9]+) datagrams received out-of-order`)
 	// The client's own count includes the datagram that ends the stream; the server's
 	// does not.
@@ -42,6 +48,7 @@ var (
 // or −1 if the server's report was lost.
 func parseIperf(server, client []byte) (iperfReport, error) {
 	totals := iperfTotal.FindAllSubmatch(server, -1)
+	ends := iperfTotal.FindAllIndex(server, -1)
 	if len(totals) == 0 {
 		return iperfReport{}, fmt.Errorf("the server reports no stream: nothing arrived, or the end of the stream was lost: %q", lastWords(server))
 	}
@@ -73,6 +80,9 @@ func parseIperf(server, client []byte) (iperfReport, error) {
 			return iperfReport{}, fmt.Errorf("reordered datagrams: %w", err)
 		}
 	}
+	if r.Stamped, err = stamped(server[ends[len(ends)-1][1]:]); err != nil {
+		return iperfReport{}, err
+	}
 	r.Sending = r.Duration
 	if m := iperfWritten.FindSubmatch(client); m != nil {
 		sending, _ := strconv.ParseFloat(string(m[1]), 64)
@@ -89,3 +99,20 @@ func parseIperf(server, client []byte) (iperfReport, error) {
 	}
 	return r, nil
 }
+
+// stamped is the mean of the stamps in what follows the loss of a server's report.
+func stamped(rest []byte) (*time.Duration, error) {
+	m := iperfStamps.FindSubmatch(rest)
+	if m == nil {
+		return nil, nil
+	}
+	mean, err := strconv.ParseFloat(string(m[1]), 64)
+	if err != nil || math.Abs(mean) > mostStamp {
+		return nil, fmt.Errorf("a mean latency of %s ms is impossible", m[1])
+	}
+	d := time.Duration(math.Round(mean * float64(time.Millisecond)))
+	return &d, nil
+}
+
+// mostStamp is more than two clocks of one machine can differ, ms: a day.
+const mostStamp = 86_400_000.0

@@ -70,7 +70,10 @@ func TestParseIperf(t *testing.T) {
 	r, err = parseIperf(testdata(t, "iperf-server-tbf.txt"), testdata(t, "iperf-client-tbf.txt"))
 	testenv.Must(t, err)
 	want := iperfReport{Duration: 1026600 * time.Microsecond, Sending: 1000200 * time.Microsecond, Jitter: 129 * time.Microsecond, Sent: 8497, Received: 1706}
-	if r != want {
+	if r.Stamped == nil || *r.Stamped <= 0 {
+		t.Errorf("capped link: the stamps give %v", r.Stamped)
+	}
+	if r.Stamped = nil; r != want {
 		t.Errorf("capped link: %+v; want %+v", r, want)
 	}
 }
@@ -100,6 +103,18 @@ func TestParseIperfCounts(t *testing.T) {
 	}
 	if _, err := parseIperf([]byte("Server listening on UDP port 1\n"), nil); err == nil {
 		t.Error("a server without a stream gave a report")
+	}
+	for text, want := range map[string]time.Duration{"0.002/0.001/0.3/0.003": 2 * time.Microsecond, "-1.250/-2.000/0.300/0.003": -1250 * time.Microsecond} {
+		r, err := parseIperf([]byte(strings.Replace(string(server("0", "9")), "0.002/0.001/0.3/0.003", text, 1)), nil)
+		if err != nil || r.Stamped == nil || *r.Stamped != want {
+			t.Errorf("stamps %s gave %v, %v", text, r.Stamped, err)
+		}
+	}
+	if r, err := parseIperf([]byte(strings.Replace(string(server("0", "9")), "0.002/0.001/0.3/0.003", "-/-/-/-", 1)), nil); err != nil || r.Stamped != nil {
+		t.Errorf("no stamps gave %v, %v", r.Stamped, err)
+	}
+	if r, err := parseIperf([]byte(strings.Replace(string(server("0", "9")), "0.002/", "99999999999/", 1)), nil); err == nil {
+		t.Errorf("stamps of years gave %v", r.Stamped)
 	}
 	for _, jitter := range []string{"-nan", "-0.5", "1e99", "inf"} {
 		if r, err := parseIperf([]byte(strings.Replace(string(server("0", "9")), "0.001 ms", jitter+" ms", 1)), nil); err == nil {

@@ -40,5 +40,6 @@ var probes = map[experiment.Tool]probe{
 	experiment.ToolSpin:       {spinText, spin, spinTime},
 	experiment.ToolEcho:       {echoText, echo, echoTime},
 	experiment.ToolImage:      {imageText, built, always(imageTime)},
+	experiment.ToolOneWay:     {oneWayText, oneWay, oneWayTime},
 	experiment.ToolClocks:     {clocksText, clocks, func(_ experiment.Cell, trial time.Duration) time.Duration { return trial + clockIntervals*clockExtra }},
 }

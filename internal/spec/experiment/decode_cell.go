@@ -15,7 +15,7 @@ import (
 )
 
 var (
-	tools    = []Tool{ToolFrames, ToolTCP, ToolRequests, ToolPingPong, ToolUDP, ToolStart, ToolCyclictest, ToolSpin, ToolChecks, ToolDensity, ToolPlanned, ToolRecovery, ToolImage, ToolEcho, ToolClocks}
+	tools    = []Tool{ToolFrames, ToolTCP, ToolRequests, ToolPingPong, ToolUDP, ToolStart, ToolCyclictest, ToolSpin, ToolChecks, ToolDensity, ToolPlanned, ToolRecovery, ToolImage, ToolEcho, ToolClocks, ToolOneWay}
 	runtimes = []chain.RuntimeName{chain.RuntimeProcess, chain.RuntimeRunc, chain.RuntimeDocker, chain.RuntimeVM}
 )
 
@@ -104,12 +104,12 @@ func decodeCell(d *parse.Decoder, n *yaml.Node, c *Cell) {
 	shaped := []string{"qdisc", "rate", "at", "queue", "far_queue", "datapath", "kernel", "vm_runtime", "hosts", "underlay", "delay"}
 	need := map[Tool][]string{
 		ToolFrames: {"transport", "face", "runtime", "size", "load"}, ToolTCP: {"transport", "runtime"}, ToolRequests: {"transport", "runtime"},
-		ToolPingPong: {"transport", "runtime"}, ToolUDP: {"transport", "runtime", "load"}, ToolStart: {"runtime"},
+		ToolPingPong: {"transport", "runtime"}, ToolUDP: {"transport", "runtime", "load"}, ToolOneWay: {"transport", "runtime", "load"}, ToolStart: {"runtime"},
 		ToolChecks: {"runtime"}, ToolDensity: {"runtime", "functions"}, ToolRecovery: {"runtime"}, ToolClocks: {"transport", "runtime"}, ToolEcho: {"transport", "face", "runtime"}, ToolImage: {"image", "runtime"}, ToolSpin: {"runtime"},
 	}[c.Tool]
 	may := map[Tool][]string{
 		ToolFrames: {"vnf", "forwarding", "batch"}, ToolEcho: {"forwarding", "hosts", "underlay", "delay"}, ToolTCP: append([]string{"message", "buffer"}, shaped...), ToolRequests: append([]string{"bulk", "buffer"}, shaped...),
-		ToolPingPong: append([]string{"bulk"}, shaped...), ToolUDP: append([]string{"message", "times"}, shaped...), ToolStart: {"memory"}, ToolRecovery: {"transport"}, ToolCyclictest: {"runtime", "kernel", "stress"}, ToolSpin: {"nohz_full"},
+		ToolPingPong: append([]string{"bulk"}, shaped...), ToolUDP: append([]string{"message", "times"}, shaped...), ToolOneWay: append([]string{"message"}, shaped...), ToolStart: {"memory"}, ToolRecovery: {"transport"}, ToolCyclictest: {"runtime", "kernel", "stress"}, ToolSpin: {"nohz_full"},
 	}[c.Tool]
 	for _, name := range need {
 		if values[name] == nil {
@@ -121,7 +121,7 @@ func decodeCell(d *parse.Decoder, n *yaml.Node, c *Cell) {
 			d.Fail(value, "remove it", "the tool %s takes no field %q", c.Tool, f.Name)
 		}
 	}
-	if c.Tool == ToolUDP && c.Load != "" && c.Offered().Bitrate == 0 {
+	if (c.Tool == ToolUDP || c.Tool == ToolOneWay) && c.Load != "" && c.Offered().Bitrate == 0 {
 		d.Fail(values["load"], `write a bit rate such as "95Mbps"`, "the tool %s sends at a bit rate", c.Tool)
 	}
 	if load := c.Offered(); c.Tool == ToolFrames && (load.Searched() || load.OfPDR) {
@@ -147,8 +147,8 @@ func decodeCell(d *parse.Decoder, n *yaml.Node, c *Cell) {
 	if values["far_queue"] != nil && values["queue"] == nil && c.At == "" {
 		d.Fail(values["far_queue"], "add queue, or remove it", "far_queue replaces queue at the far end, and the cell has none")
 	}
-	if c.Datapath != "" && c.Transport != "ovs" {
-		d.Fail(values["datapath"], "remove it, or use the transport ovs", "only Open vSwitch has a datapath to choose")
+	if c.Datapath != "" && c.Transport != "ovs" && c.Transport != "ovs-vxlan" {
+		d.Fail(values["datapath"], "remove it, or use the transport ovs or ovs-vxlan", "only Open vSwitch has a datapath to choose")
 	}
 	if values["vm_runtime"] != nil && c.Runtime != chain.RuntimeVM {
 		d.Fail(values["vm_runtime"], "remove it, or write runtime: vm", "only a virtual machine has a runtime of its own")

@@ -104,6 +104,7 @@ const (
 	ToolRecovery   Tool = "recovery"   // outage of a function whose process is killed
 	ToolImage      Tool = "image"      // builds an image, and runs its program in a function
 	ToolEcho       Tool = "echo"       // draygen, sequential round trips of one packet
+	ToolOneWay     Tool = "oneway"     // iperf 2 at the cell's load in both directions at once, by its stamps
 	ToolClocks     Tool = "clocks"     // both directions of a link at once, as if its ends had different clocks
 )
 
@@ -161,6 +162,7 @@ var toolFigures = map[Tool][]Figure{
 	ToolRecovery:   {"back_after", "outage"},
 	ToolImage:      {"runs", "disk", "build_time"},
 	ToolEcho:       {"round_trip", "latency_mean", "latency_p99", "latency_max"},
+	ToolOneWay:     {"latency_mean", "clock_difference"},
 	ToolClocks:     {"clock_difference", "clock_bound", "latency_mean"},
 }
 

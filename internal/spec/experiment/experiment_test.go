@@ -102,6 +102,8 @@ func TestBadExperiments(t *testing.T) {
 		goodRow + "claims: [{text: t, same: [a, zz], within: 10%}]\n":                                                                              `the row "zz", which does not exist`,
 		goodRow + "claims: [{text: t, same: [a, a], within: 10%}]\n":                                                                               "with itself",
 		goodRow + "claims: [{text: t, same: [a, b], within: 2}]\n":                                                                                 "ratio",
+		"  - {name: a, title: A, figure: latency_mean, cell: {tool: oneway, transport: veth, runtime: runc, load: 1kpps}}\n":                       "sends at a bit rate",
+		"  - {name: a, title: A, figure: latency_max, cell: {tool: oneway, transport: veth, runtime: runc, load: 1Mbps}}\n":                        "does not measure the figure",
 		"  - {name: a, title: A, figure: jitter, cell: {tool: udp, transport: veth, runtime: runc, load: 95Mbps, times: 1}}\n":                     "2 to 10",
 		"  - {name: a, title: A, figure: throughput, cell: {tool: tcp, transport: veth, runtime: runc, times: 10}}\n":                              `takes no field "times"`,
 		"  - {name: a, title: A, figure: round_trip, cell: {tool: requests, transport: veth, runtime: runc, message: 10}}\n":                       `takes no field "message"`,
