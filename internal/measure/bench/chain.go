@@ -103,7 +103,7 @@ func chainText(m *matrix.Matrix, inv *inventory.Inventory, c record.Config) ([]b
 		return nil, err
 	}
 	f := fields{config: c, mtu: max(defaultMTU, size.Largest()-frameExtra+tunnels[matrix.VNF(c.VNF)].grows), more: more(m, inv, c), slice: trusting(inv, c)}
-	f.forwarding = m.Forwarding
+	f.forwarding, f.noHzFull = m.Forwarding, m.NoHzFull
 	functions := []string{f.function(sender, "", f.port(senderPort, ""), f.port(sinkPort, ""))}
 	links := []string{f.link(linkName, sender+"."+senderPort, sender+"."+sinkPort)}
 	switch shapeOf(inv, c) {
@@ -143,6 +143,7 @@ type fields struct {
 	slice  bool   // the ends of a link trust each other
 	// forwarding applies to every link; empty: the transport's default.
 	forwarding chain.Forwarding
+	noHzFull   bool // of the functions in virtual machines
 }
 
 func (f fields) port(name, mac string) string {
@@ -156,7 +157,11 @@ func (f fields) function(name, command string, ports ...string) string {
 	if command != "" {
 		command = ", command: " + command
 	}
-	return fmt.Sprintf("  - {name: %s, runtime: %s%s%s, ports: [%s]}\n", name, f.config.Runtime, f.more, command, strings.Join(ports, ", "))
+	machine := ""
+	if f.noHzFull && f.config.Runtime == string(chain.RuntimeVM) {
+		machine = ", vm: {nohz_full: true}"
+	}
+	return fmt.Sprintf("  - {name: %s, runtime: %s%s%s%s, ports: [%s]}\n", name, f.config.Runtime, f.more, machine, command, strings.Join(ports, ", "))
 }
 
 // generator is the sender's and receiver's function around a VNF.

@@ -390,3 +390,17 @@ func TestEstimateKeepsToTheMatrix(t *testing.T) {
 		t.Errorf("%v with no time: one round takes %v", got, roundTime(run))
 	}
 }
+
+// TestTickOfAMachine: only the VNF's machine stops its tick, and only if it should.
+func TestTickOfAMachine(t *testing.T) {
+	c := record.Config{Transport: "vhost-user", Face: "dpdk", Runtime: "vm", Size: "64", VNF: "l2fwd"}
+	for _, stops := range []bool{false, true} {
+		f := fields{config: c, noHzFull: stops}
+		if got := strings.Contains(f.function(through, ""), "vm: {nohz_full: true}"); got != stops {
+			t.Errorf("nohz_full %v: %s", stops, f.function(through, ""))
+		}
+		if text := f.generator(); strings.Contains(text, "nohz_full") {
+			t.Errorf("the generator is no machine: %s", text)
+		}
+	}
+}

@@ -133,7 +133,7 @@ func missingPrograms(c experiment.Cell) string {
 // matrix is the matrix of one cell that draygen measures.
 func matrixOf(c experiment.Cell, trial time.Duration) *matrix.Matrix {
 	return &matrix.Matrix{
-		APIVersion: parse.APIVersion, Kind: matrix.Kind, Name: "experiment", Transports: []string{c.Transport}, Forwarding: c.Forwarding, Batch: c.Batch, Faces: []chain.Face{c.Face},
+		APIVersion: parse.APIVersion, Kind: matrix.Kind, Name: "experiment", Transports: []string{c.Transport}, Forwarding: c.Forwarding, Batch: c.Batch, NoHzFull: c.NoHzFull, Faces: []chain.Face{c.Face},
 		Runtimes: []chain.RuntimeName{c.Runtime}, Sizes: []matrix.FrameSize{c.Size}, Loads: []matrix.Load{c.Offered()},
 		VNFs: []matrix.VNF{c.VNF}, Repetitions: 1, Trial: units.Duration(trial), Privileged: true,
 	}

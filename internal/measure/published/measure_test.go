@@ -6,8 +6,11 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/experiment"
 	"github.com/drayage/dray/test/testenv"
 )
 
@@ -55,5 +58,13 @@ func TestFramesWithoutACeiling(t *testing.T) {
 	}
 	if trial, err := got.whole(); err != nil || len(trial.Marks) > 0 || trial.Bench != nil {
 		t.Errorf("%+v, %v", trial, err)
+	}
+}
+
+// TestMatrixOfCell: what a cell says about its packets and machines reaches dray bench.
+func TestMatrixOfCell(t *testing.T) {
+	m := matrixOf(experiment.Cell{Tool: experiment.ToolFrames, Batch: 1, NoHzFull: true, Forwarding: chain.ForwardingLearning, Load: "9Mpps"}, time.Second)
+	if m.Batch != 1 || !m.NoHzFull || m.Forwarding != chain.ForwardingLearning || m.Loads[0].PacketRate != 9_000_000 {
+		t.Errorf("%+v", m)
 	}
 }

@@ -108,7 +108,7 @@ func decodeCell(d *parse.Decoder, n *yaml.Node, c *Cell) {
 		ToolChecks: {"runtime"}, ToolDensity: {"runtime", "functions"}, ToolRecovery: {"runtime"}, ToolClocks: {"transport", "runtime"}, ToolEcho: {"transport", "face", "runtime"}, ToolImage: {"image", "runtime"}, ToolSpin: {"runtime"},
 	}[c.Tool]
 	may := map[Tool][]string{
-		ToolFrames: {"vnf", "forwarding", "batch"}, ToolEcho: {"forwarding", "hosts", "underlay", "delay"}, ToolTCP: append([]string{"message", "buffer"}, shaped...), ToolRequests: append([]string{"bulk", "buffer"}, shaped...),
+		ToolFrames: {"vnf", "forwarding", "batch", "nohz_full"}, ToolEcho: {"forwarding", "hosts", "underlay", "delay"}, ToolTCP: append([]string{"message", "buffer"}, shaped...), ToolRequests: append([]string{"bulk", "buffer"}, shaped...),
 		ToolPingPong: append([]string{"bulk"}, shaped...), ToolUDP: append([]string{"message", "times"}, shaped...), ToolOneWay: append([]string{"message"}, shaped...), ToolStart: {"memory"}, ToolRecovery: {"transport"}, ToolCyclictest: {"runtime", "kernel", "stress"}, ToolSpin: {"nohz_full"},
 	}[c.Tool]
 	for _, name := range need {
@@ -155,6 +155,9 @@ func decodeCell(d *parse.Decoder, n *yaml.Node, c *Cell) {
 	}
 	if values["memory"] != nil && c.Runtime != chain.RuntimeVM {
 		d.Fail(values["memory"], "remove it, or write runtime: vm", "only a virtual machine has memory of its own")
+	}
+	if c.NoHzFull && c.Runtime != chain.RuntimeVM {
+		d.Fail(values["nohz_full"], "remove it, or write runtime: vm", "only a virtual machine boots with its own kernel command line, which sets the tick")
 	}
 	if c.Tool != ToolChecks && c.Runtime == chain.RuntimeDocker {
 		d.Fail(values["runtime"], "write runc; a dray bench matrix can run Docker containers", "only the tool %s runs in Docker containers", ToolChecks)

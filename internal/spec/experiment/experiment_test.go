@@ -30,6 +30,11 @@ func batched(face string, most int) string {
 	return fmt.Sprintf("  - {name: a, title: A, figure: packet_rate, cell: {tool: frames, transport: veth, face: %s, runtime: runc, size: 110, load: max, batch: %d}}\n", face, most)
 }
 
+// ticking is a row of a VNF whose machine's tick is set.
+func ticking(runtime string) string {
+	return "  - {name: a, title: A, figure: packet_rate, cell: {tool: frames, transport: vhost-user, face: dpdk, runtime: " + runtime + ", vnf: l2fwd, size: 64, load: max, nohz_full: true}}\n"
+}
+
 // contained is a row whose functions are in containers in VMs.
 func contained(runtime string) string {
 	return "  - {name: a, title: A, figure: throughput, cell: {tool: tcp, transport: veth, runtime: " + runtime + ", vm_runtime: runc}}\n"
@@ -186,6 +191,8 @@ func TestExperimentSchema(t *testing.T) {
 		atSwitch("bridge", "htb", ""):                 false,
 		contained("vm"):                               true,
 		contained("runc"):                             false,
+		ticking("vm"):                                 true,
+		ticking("runc"):                               false,
 		batched("netdev", 1):                          true,
 		batched("netdev", 0):                          false,
 		batched("native", 1):                          false,

@@ -81,6 +81,13 @@ const cellRules = `{
 	        }
 	      }
 	    },
+	    "nohz_full": {
+	      "properties": {
+	        "runtime": {
+	          "const": "vm"
+	        }
+	      }
+	    },
 	    "memory": {
 	      "properties": {
 	        "runtime": {

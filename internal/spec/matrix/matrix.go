@@ -43,6 +43,8 @@ type Matrix struct {
 	// Batch is the most packets in one system call at ports with face netdev; 0: as many
 	// as are due, up to the generator's own limit.
 	Batch int `json:"batch,omitempty"`
+	// NoHzFull stops the tick of the functions' VMs, which only experiments have.
+	NoHzFull bool `json:"nohz_full,omitempty"`
 	// Forwarding applies to every link; a transport without the choice is excluded.
 	Forwarding chain.Forwarding `json:"forwarding,omitempty"`
 
