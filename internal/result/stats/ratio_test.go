@@ -98,3 +98,42 @@ func TestOutliers(t *testing.T) {
 		t.Errorf("MAD 0: %v, want the different value flagged", got)
 	}
 }
+
+// TestRatioAgainstIsTheIntervalsDual: at the ends of a ratio's interval, one p-value is
+// half of what the interval leaves out, for both of its methods.
+func TestRatioAgainstIsTheIntervalsDual(t *testing.T) {
+	for _, n := range []int{5, BootstrapFrom, 60} {
+		rng := rand.New(rand.NewPCG(7, uint64(n)))
+		pairs := make([]Pair, n)
+		for i := range pairs {
+			pairs[i] = Pair{2 * math.Exp(0.2*rng.NormFloat64()), 1}
+		}
+		r, err := NewRatioTest(pairs, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		below, _ := r.Against(r.CI.High)
+		_, above := r.Against(r.CI.Low)
+		near(t, "below the upper end", below, 0.025, 0.001)
+		near(t, "above the lower end", above, 0.025, 0.001)
+		if below, above := r.Against(100); below > 0.003 || above < 0.99 {
+			t.Errorf("%d pairs: p %g and %g for a value far above", n, below, above)
+		}
+		if below, above := r.Against(0.01); above > 0.003 || below < 0.99 {
+			t.Errorf("%d pairs: p %g and %g for a value far below", n, below, above)
+		}
+	}
+}
+
+// TestRatioAgainstOfEqualPairs: without any spread, Student's t has no value.
+func TestRatioAgainstOfEqualPairs(t *testing.T) {
+	r, err := NewRatioTest([]Pair{{2, 1}, {8, 4}, {6, 3}}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at, want := range map[float64]float64{3: 0, 1: 1, 2: 0.5} {
+		if below, above := r.Against(at); below != want || above != 1-want {
+			t.Errorf("against %g: %g and %g, want %g below", at, below, above, want)
+		}
+	}
+}
