@@ -41,9 +41,12 @@ func claimed(run *report.ExperimentsRun) map[string]bool {
 			rows[e.Rows[i].Name] = &e.Rows[i]
 		}
 		for _, claim := range e.Claims {
-			first, second := claim.Rows()
-			if a, b := rows[first], rows[second]; decidable(run, a) && decidable(run, b) {
-				cells[a.Cell.String()], cells[b.Cell.String()] = true, true
+			names := claim.Rows()
+			if slices.ContainsFunc(names, func(name string) bool { return !decidable(run, rows[name]) }) {
+				continue
+			}
+			for _, name := range names {
+				cells[rows[name].Cell.String()] = true
 			}
 		}
 	}

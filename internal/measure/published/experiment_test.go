@@ -204,7 +204,7 @@ func TestTheShortestComparedCellIsMeasuredAgain(t *testing.T) {
 			Rows: []experiment.Row{
 				{Name: "a", Figure: "throughput", Cell: a}, {Name: "b", Figure: "throughput", Cell: b}, {Name: "c", Figure: "throughput", Cell: tcp("veth")},
 			},
-			Claims: []experiment.Claim{{Text: "t", Less: "a", Than: "b"}},
+			Claims: []experiment.Claim{{Text: "t", Less: experiment.RowNames{"a"}, Than: experiment.RowNames{"b"}}},
 		}}}
 	}
 	if c := again(run(frames, tcp("bridge"))); c == nil || *c != tcp("bridge") {
@@ -223,6 +223,15 @@ func TestTheShortestComparedCellIsMeasuredAgain(t *testing.T) {
 		if c := again(r); c != nil {
 			t.Errorf("%s: %v", name, c)
 		}
+	}
+	ranked := run(frames, tcp("bridge"))
+	ranked.Experiments[0].Claims = []experiment.Claim{{Text: "t", Order: []experiment.RowNames{{"a"}, {"b", "c"}}}}
+	if cells := claimed(ranked); len(cells) != 3 {
+		t.Errorf("a ranking compares %v", cells)
+	}
+	ranked.Skipped[tcp("veth").String()] = "no veth" // then the ranking is not decided
+	if cells := claimed(ranked); len(cells) != 0 {
+		t.Errorf("a ranking that is not decided compares %v", cells)
 	}
 	// A claim's cells keep their time if the run's is limited.
 	for _, item := range itemsOf(run(frames, tcp("bridge"))) {

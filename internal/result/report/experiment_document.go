@@ -25,21 +25,24 @@ type experimentsOutput struct {
 // measured.
 func (d *ExperimentsData) Document() *document.Document {
 	a := anchorsOf(d.Trials)
-	legend := legendOf(d.Trials)
 	more := besides(d.Warnings, d.Unfinished)
 	out := experimentsOutput{ExperimentsRun: d.Run, Directory: d.Dir, Warnings: append([]string{}, d.Warnings...), Lines: []ExperimentLine{}, Claims: []ClaimLine{}}
 	var sections []document.Section
+	differing := 0
 	contents := &document.Table{Label: "Contents", Columns: []document.Column{{Head: "Experiment", Text: true}, {Head: "What it is", Text: true}, {Head: "Rows measured"}}}
 	rows, measured := 0, 0
 	for i := range d.Run.Experiments {
 		e := &d.Run.Experiments[i]
 		lines, claims := d.Lines(e), d.Claims(e)
 		out.Lines, out.Claims = append(out.Lines, lines...), append(out.Claims, claims...)
-		sections = append(sections, d.section(i, e, lines, claims, a))
+		sections = append(sections, d.section(i, e, lines, a))
 		n := 0
 		for _, l := range lines {
 			if l.Measured != nil {
 				n++
+				if l.Differs != "" {
+					differing++
+				}
 			}
 		}
 		cells := document.Text(e.Name, e.Title, fmt.Sprintf("%d of %d", n, len(lines)))
@@ -47,13 +50,14 @@ func (d *ExperimentsData) Document() *document.Document {
 		contents.Rows = append(contents.Rows, document.Row{Cells: cells})
 		rows, measured = rows+len(lines), measured+n
 	}
+	legend := withDiffers(legendOf(d.Trials), differing)
 	first := document.Section{ID: "contents", Title: "Contents", On: document.Page, Blocks: []document.Block{{Table: contents}, legendBlock(document.Page, legend), warningsBlock(more)}}
 	last := document.Section{On: document.Terminal, Blocks: []document.Block{{Notes: append(more, budget(d.native()), "A/A: "+d.noise()+".",
 		fmt.Sprintf("Profile %s, %d rounds, seed %d.", d.Run.Profile, d.Run.Rounds, d.Run.Seed))}}}
 	return &document.Document{
 		Brand: "Drayage bench", Title: "Published experiments", Headline: fmt.Sprintf("%d of %d rows measured", measured, rows), Tone: document.Neutral, Banner: d.Unfinished,
 		Facts: d.facts(), Records: recordsOf(d.Trials), Data: out, Closing: closing(d.Dir, nil),
-		Sections: slices.Concat([]document.Section{first}, sections, []document.Section{last, legendSection(legend), environmentSection(d.Trials, nil)}),
+		Sections: slices.Concat([]document.Section{first}, claimSections(out.Claims), sections, []document.Section{last, legendSection(legend), environmentSection(d.Trials, nil)}),
 	}
 }
 
@@ -67,24 +71,17 @@ func (d *ExperimentsData) facts() []document.Fact {
 	}
 }
 
-func (d *ExperimentsData) section(number int, e *experiment.Experiment, lines []ExperimentLine, claims []ClaimLine, a anchors) document.Section {
+func (d *ExperimentsData) section(number int, e *experiment.Experiment, lines []ExperimentLine, a anchors) document.Section {
 	s := document.Section{ID: e.Name, Title: e.Name + ": " + e.Title, Head: fmt.Sprintf("%s: %s (%s)", e.Name, e.Title, e.Source), Lead: e.Source}
 	table, absent := experimentTable(e, lines, a)
 	if len(table.Rows) > 0 {
-		s.Blocks = append(s.Blocks, document.Block{Table: table})
+		s.Blocks = append(s.Blocks, document.Block{Table: table}, differences(lines))
 	}
 	if len(absent) > 0 {
 		s.Blocks = append(s.Blocks, document.Block{Title: "Rows without a figure", List: absent})
 	}
 	if figures := d.figures(number, e, lines, a); len(figures) > 0 {
 		s.Blocks = append(s.Blocks, document.Block{Figures: figures})
-	}
-	if len(claims) > 0 {
-		b := document.Block{Title: "Claims that should hold on any machine"}
-		for _, c := range claims {
-			b.List = append(b.List, document.Fact{Name: c.Text, Text: fmt.Sprintf("%s (%s)", c.Word, c.Why), Marks: c.Marks})
-		}
-		s.Blocks = append(s.Blocks, b)
 	}
 	if len(e.Notes) > 0 {
 		s.Blocks = append(s.Blocks, document.Block{Title: "Notes", Points: e.Notes})
@@ -105,6 +102,9 @@ func experimentTable(e *experiment.Experiment, lines []ExperimentLine, a anchors
 		row := document.Row{
 			Cells: document.Text(l.Title, orNone(l.Published), l.measuredText(), l.intervalText(), l.countText(), l.ratioText()),
 			Marks: l.marksOf(), Records: a.refs(l.Records),
+		}
+		if l.Differs != "" {
+			row.Note = "Differs from the source: " + l.Differs
 		}
 		if l.Failed != "" {
 			row.Remarks = []string{"some trials failed: " + l.Failed}

@@ -3,12 +3,10 @@
 package report
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/drayage/dray/internal/result/record"
-	"github.com/drayage/dray/internal/result/stats"
 	"github.com/drayage/dray/internal/spec/experiment"
 )
 
@@ -28,28 +26,15 @@ type ExperimentLine struct {
 	Trial      time.Duration `json:"trial"`           // ns
 	Ratio      *float64      `json:"ratio,omitempty"` // Measured divided by published; nil: not comparable, or emulated
 	Marks      []string      `json:"marks"`
+	Differs    string        `json:"differs,omitempty"` // how the measurement differs from the source's
 	NotRun     string        `json:"not_run,omitempty"` // why there is no figure
 	Failed     string        `json:"failed,omitempty"`  // why some, but not all, of its trials failed
 	Sent       *SentRate     `json:"sent,omitempty"`    // set if it missed the load
 	Records    []string      `json:"records"`           // ids of the trials
 }
 
-// Words of claims.
-const (
-	ClaimHeld      = "held"
-	ClaimNotHeld   = "not held"
-	ClaimUndecided = "undecided"
-)
-
-// ClaimLine is one claim, decided or undecided.
-type ClaimLine struct {
-	Experiment string `json:"experiment"`
-	Text       string `json:"text"`
-	Word       string `json:"word"`
-	Why        string `json:"why"`
-	// Marks are the marks of the two rows.
-	Marks []string `json:"marks"`
-}
+// markDiffers marks a row whose measurement is not what the source did.
+const markDiffers = "differs"
 
 // Lines are all rows of an experiment, including those not run.
 func (d *ExperimentsData) Lines(e *experiment.Experiment) []ExperimentLine {
@@ -63,10 +48,13 @@ func (d *ExperimentsData) Lines(e *experiment.Experiment) []ExperimentLine {
 func (d *ExperimentsData) line(e *experiment.Experiment, r experiment.Row) ExperimentLine {
 	l := ExperimentLine{
 		Experiment: e.Name, Row: r.Name, Title: r.Title, Published: r.Published, Unit: r.Figure.Unit(), Most: r.Figure.Most(), Trial: d.Run.Trial,
-		Marks: []string{}, Records: []string{}, NotRun: r.NotRun,
+		Marks: []string{}, Records: []string{}, Differs: r.Differs, NotRun: r.NotRun,
 	}
 	if l.NotRun != "" {
 		return l
+	}
+	if r.Differs != "" {
+		l.Marks = append(l.Marks, markDiffers)
 	}
 	var values []float64
 	var counted []record.Trial
@@ -160,109 +148,4 @@ func (d *ExperimentsData) named(cell string) (trials []record.Trial) {
 // native are the trials on real CPUs: the limits of emulated CPUs do not apply to them.
 func (d *ExperimentsData) native() []record.Trial {
 	return slices.DeleteFunc(slices.Clone(d.Trials), func(t record.Trial) bool { return slices.Contains(t.Marks, record.MarkEmulated) })
-}
-
-// claimPairs is the minimum number of pairs for a claim.
-const claimPairs = 5
-
-// Claims decides an experiment's claims, each at 95 % confidence from the ratio of
-// trials paired by round.
-func (d *ExperimentsData) Claims(e *experiment.Experiment) []ClaimLine {
-	var lines []ClaimLine
-	for _, c := range e.Claims {
-		l := ClaimLine{Experiment: e.Name, Text: c.Text, Marks: []string{}}
-		first, second := c.Rows()
-		for _, r := range e.Rows {
-			if r.Name == first || r.Name == second {
-				l.Marks = append(l.Marks, d.line(e, r).Marks...)
-			}
-		}
-		slices.Sort(l.Marks)
-		l.Marks = slices.Compact(l.Marks)
-		l.Word, l.Why = d.decide(e, c)
-		lines = append(lines, l)
-	}
-	return lines
-}
-
-func (d *ExperimentsData) decide(e *experiment.Experiment, c experiment.Claim) (word, why string) {
-	rows := map[string]experiment.Row{}
-	for _, r := range e.Rows {
-		rows[r.Name] = r
-	}
-	first, second := c.Rows()
-	a, b := rows[first], rows[second]
-	for _, r := range []experiment.Row{a, b} {
-		if l := d.line(e, r); l.Measured == nil {
-			return ClaimUndecided, fmt.Sprintf("%s was not run here", r.Title)
-		}
-	}
-	pairs, emulated := sameRound(a.Figure, d.of(a.Cell), b.Figure, d.of(b.Cell))
-	if d.elsewhere(a) != d.elsewhere(b) {
-		return ClaimUndecided, "one of the two was measured in a lab guest, on another kernel"
-	}
-	if d.Run.Lab[a.Cell.String()] != d.Run.Lab[b.Cell.String()] {
-		return ClaimUndecided, "they were measured in two lab guests, one after the other: no rounds pair them"
-	}
-	if emulated {
-		return ClaimUndecided, "an emulated figure is never compared with another"
-	}
-	if len(pairs) < claimPairs {
-		return ClaimUndecided, fmt.Sprintf("%d pairs of trials; %d are needed", len(pairs), claimPairs)
-	}
-	ratio, err := stats.Ratio(pairs, d.Run.Seed)
-	if err != nil {
-		return ClaimUndecided, err.Error()
-	}
-	why = fmt.Sprintf("ratio %s, 95 %% interval %s…%s, %d pairs", three(ratio.Ratio), three(ratio.CI.Low), three(ratio.CI.High), ratio.N)
-	if c.Within > 0 {
-		return alike(ratio, float64(c.Within), why)
-	}
-	switch {
-	case ratio.CI.High < 1:
-		return ClaimHeld, why
-	case ratio.CI.Low > 1:
-		return ClaimNotHeld, why
-	}
-	return ClaimUndecided, why + ": indistinguishable"
-}
-
-// alike decides whether two figures are the same: neither exceeds the other by more
-// than within. They are if the whole interval of their ratio is within that, and are
-// not if it is outside.
-func alike(r stats.RatioEstimate, within float64, why string) (word, decided string) {
-	high := 1 + within
-	low := 1 / high
-	why += fmt.Sprintf("; the same: %s…%s", three(low), three(high))
-	switch {
-	case r.CI.Low >= low && r.CI.High <= high:
-		return ClaimHeld, why
-	case r.CI.High < low || r.CI.Low > high:
-		return ClaimNotHeld, why
-	}
-	return ClaimUndecided, why
-}
-
-// elsewhere reports whether a lab guest measured a row.
-func (d *ExperimentsData) elsewhere(r experiment.Row) bool {
-	return slices.ContainsFunc(d.of(r.Cell), func(t record.Trial) bool { return slices.Contains(t.Marks, record.MarkLab) })
-}
-
-// sameRound are the values of two figures in the rounds that have both.
-func sameRound(a experiment.Figure, as []record.Trial, b experiment.Figure, bs []record.Trial) (pairs []stats.Pair, emulated bool) {
-	other := map[int]float64{}
-	for _, t := range bs {
-		if v, failed := valueOf(b, t); failed == "" {
-			other[t.Round] = v
-			emulated = emulated || slices.Contains(t.Marks, record.MarkEmulated)
-		}
-	}
-	for _, t := range as {
-		v, failed := valueOf(a, t)
-		if w, both := other[t.Round]; failed == "" && both {
-			pairs = append(pairs, stats.Pair{A: v, B: w})
-			emulated = emulated || slices.Contains(t.Marks, record.MarkEmulated)
-		}
-	}
-	return pairs, emulated
 }

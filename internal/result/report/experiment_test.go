@@ -47,14 +47,14 @@ func newExperiments(t *testing.T) *experimentFixture {
 		Seed: 5, Program: Program{Dray: "v0"}, Host: inventory.Host{CPUModel: "CPU", CPUs: []int{0, 1}, Kernel: "6"},
 		Skipped: map[string]string{cellOf("ovs").String(): "no ovs-vswitchd"},
 		Experiments: []experiment.Experiment{{
-			Name: "x-fig1", Title: "A figure", Source: "X, figure 1", Notes: []string{"X contradicts itself"},
+			Name: "x-fig1", Title: "A figure", Source: "X: a paper, figure 1", Notes: []string{"X contradicts itself"},
 			Rows: []experiment.Row{
 				measuredRow("bridge", 100), measuredRow("veth", 0), measuredRow("ovs", 90),
 				{Name: "nic", Title: "A NIC", Published: "10 Gb/s", NotRun: "it needs a NIC"},
 			},
 			Claims: []experiment.Claim{
-				{Text: "bridge below veth", Less: "bridge", Than: "veth"}, {Text: "veth below bridge", Less: "veth", Than: "bridge"},
-				{Text: "bridge below ovs", Less: "bridge", Than: "ovs"},
+				{Text: "bridge below veth", Page: "p. 7", Less: experiment.RowNames{"bridge"}, Than: experiment.RowNames{"veth"}}, {Text: "veth below bridge", Less: experiment.RowNames{"veth"}, Than: experiment.RowNames{"bridge"}},
+				{Text: "bridge below ovs", Less: experiment.RowNames{"bridge"}, Than: experiment.RowNames{"ovs"}},
 			},
 		}},
 	}}
@@ -90,6 +90,7 @@ func (f *experimentFixture) load(t *testing.T) *ExperimentsData {
 
 func goodExperiments(t *testing.T) *experimentFixture {
 	f := newExperiments(t)
+	f.run.Experiments[0].Rows[0].Differs = "another tool"
 	f.add("bridge", []string{}, 90, 91, 92, 90, 91, 89)
 	f.add("veth", []string{record.MarkOversubscribed}, 180, 185, 178, 182, 181, 183)
 	return f

@@ -16,7 +16,7 @@ var fields = append(parse.Header(Kind, func(e *Experiment) (_, _ *string) { retu
 		func(e *Experiment) *string { return &e.Source }).Must(),
 	{
 		Name: "notes",
-		Doc:  "Contradictions in the publication, and how this differs from it.",
+		Doc:  "Contradictions in the publication, and what concerns all rows.",
 		Form: schema.List(schema.Text(), 0, 0),
 		Decode: func(d *parse.Decoder, n *yaml.Node, e *Experiment) {
 			d.List(n, "notes", func(item *yaml.Node) {

@@ -26,6 +26,8 @@ var rowFields = []parse.Field[Row]{
 		func(r *Row) *string { return &r.Published }),
 	parse.QuantityField("value", "The published figure as a number, in the unit of `figure`.",
 		schema.Schema{{Name: "type", Value: "number"}, {Name: "exclusiveMinimum", Value: 0}}, parseFigure, func(r *Row) *float64 { return &r.Value }),
+	parse.TextField("differs", "How the measurement differs from the source's, in one line. Rows without it measure the same, or something that the source did not.",
+		func(r *Row) *string { return &r.Differs }),
 	parse.ChoiceField("figure", "The part of the cell's result that the row shows: packet_rate and sent_rate in kpps, latency, wakeup and stall in µs, ticks in 1/s, throughput in Mb/s, round_trip, jitter, back_after and outage in ms, start_time and build_time in s, memory and disk in MB, memory_per_thread in GB, clock_… in µs; runs, limits_…, hides_… and all after them are pass or fail.",
 		figureNames, func(r *Row) *Figure { return &r.Figure }),
 	{
@@ -66,6 +68,8 @@ func checkRow(d *parse.Decoder, item *yaml.Node, r *Row, values map[string]*yaml
 		d.Fail(values["not_run"], "remove it, or the cell", "a row is either measured or not run")
 	case !measured && values["not_run"] == nil:
 		d.Fail(item, "add cell, or not_run with the reason", "the row states neither how it is measured nor why it is not")
+	case !measured && values["differs"] != nil:
+		d.Fail(values["differs"], "remove it", "a row that is not run measures nothing that could differ")
 	case !measured && (values["figure"] != nil || values["value"] != nil):
 		d.Fail(item, "remove figure and value", "a row that is not run has no figure to compare")
 	case measured && values["figure"] == nil:

@@ -23,11 +23,17 @@ type Experiment struct {
 	Name       string   `json:"name"`
 	Title      string   `json:"title"`
 	Source     string   `json:"source"`          // where it was published
-	Notes      []string `json:"notes,omitempty"` // contradictions in the publication, and differences from it
+	Notes      []string `json:"notes,omitempty"` // contradictions in the publication, and what concerns all rows
 	Rows       []Row    `json:"rows"`
 	Claims     []Claim  `json:"claims,omitempty"`
 
 	File string `json:"-"` // for errors
+}
+
+// Publication is the short name of the source, such as "K17".
+func (e *Experiment) Publication() string {
+	name, _, _ := strings.Cut(e.Source, ":")
+	return name
 }
 
 // Row is one figure. Either Figure and Cell are set, or NotRun.
@@ -36,10 +42,13 @@ type Row struct {
 	Title     string `json:"title"`
 	Published string `json:"published,omitempty"` // in the source's words; empty: not published
 	// Value is the published figure in Figure's unit; 0: no basis for a ratio.
-	Value  float64 `json:"value,omitempty"`
-	Figure Figure  `json:"figure,omitempty"`
-	Cell   Cell    `json:"cell"`
-	NotRun string  `json:"not_run,omitempty"` // why no machine measures it yet
+	Value float64 `json:"value,omitempty"`
+	// Differs says how the measurement differs from the source's; empty: it is the same,
+	// or the source measured nothing like it.
+	Differs string `json:"differs,omitempty"`
+	Figure  Figure `json:"figure,omitempty"`
+	Cell    Cell   `json:"cell"`
+	NotRun  string `json:"not_run,omitempty"` // why no machine measures it yet
 }
 
 // Cell is what is brought up and measured. Rows with the same cell use the same trials,
@@ -164,26 +173,6 @@ var toolFigures = map[Tool][]Figure{
 	ToolEcho:       {"round_trip", "latency_mean", "latency_p99", "latency_max"},
 	ToolOneWay:     {"latency_mean", "clock_difference"},
 	ToolClocks:     {"clock_difference", "clock_bound", "latency_mean"},
-}
-
-// Claim says that one row's figure is below another's on any machine; with Within, that
-// both are the same.
-type Claim struct {
-	Text string `json:"text"`
-	Less string `json:"less,omitempty"` // name of a row
-	Than string `json:"than,omitempty"`
-	// Same, in place of Less and Than, names two rows whose figures differ by at most
-	// Within.
-	Same   []string    `json:"same,omitempty"`
-	Within units.Ratio `json:"within,omitempty"`
-}
-
-// Rows are the two rows of the claim.
-func (c Claim) Rows() (a, b string) {
-	if len(c.Same) == 2 {
-		return c.Same[0], c.Same[1]
-	}
-	return c.Less, c.Than
 }
 
 // Offered is the cell's load; zero if it has none.

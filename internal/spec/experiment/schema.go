@@ -33,6 +33,7 @@ const rowRules = `{
 	        "not_run"
 	      ],
 	      "properties": {
+	        "differs": false,
 	        "figure": false,
 	        "value": false
 	      }
@@ -119,28 +120,40 @@ const cellRules = `{
 	  }
 	}`
 
-// claimRules: a claim orders two rows, or says that they are equal.
+// claimRules: a claim has one of three forms.
 const claimRules = `{
+	  "dependentRequired": {
+	    "less": [
+	      "than"
+	    ],
+	    "than": [
+	      "less"
+	    ],
+	    "times": [
+	      "less"
+	    ],
+	    "same": [
+	      "within"
+	    ],
+	    "within": [
+	      "same"
+	    ]
+	  },
 	  "oneOf": [
 	    {
 	      "required": [
-	        "less",
-	        "than"
-	      ],
-	      "properties": {
-	        "same": false,
-	        "within": false
-	      }
+	        "less"
+	      ]
 	    },
 	    {
 	      "required": [
-	        "same",
-	        "within"
-	      ],
-	      "properties": {
-	        "less": false,
-	        "than": false
-	      }
+	        "same"
+	      ]
+	    },
+	    {
+	      "required": [
+	        "order"
+	      ]
 	    }
 	  ]
 	}`
