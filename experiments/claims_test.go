@@ -6,6 +6,8 @@ import (
 	"maps"
 	"regexp"
 	"testing"
+
+	"github.com/drayage/dray/internal/spec/experiment"
 )
 
 // ownClaims are how many claims of each experiment are in no source: a page that is
@@ -44,4 +46,53 @@ func TestClaimsCiteTheirSource(t *testing.T) {
 	if len(cited) != 5 {
 		t.Errorf("claims of %v", cited)
 	}
+}
+
+// contradicted are the conclusions that their source's own figures contradict, with the
+// number of comparisons that they contradict.
+var contradicted = map[string]int{
+	"CoDel and FQ-CoDel have the least jitter: VMs over the Linux bridge": 2, // FIFO has no more than FQ-CoDel
+	"HTB and HFSC have the most jitter: VMs over the Linux bridge":        1, // SFQ has more than HFSC
+	"The bridge has less jitter than Open vSwitch with containers":        1, // not under CoDel
+}
+
+// TestConclusionsAgreeWithPublishedFigures: a claim must not have its rows the wrong way
+// around.
+func TestConclusionsAgreeWithPublishedFigures(t *testing.T) {
+	got, agreed := map[string]int{}, 0
+	for _, name := range Names() {
+		e, err := Published(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		values := map[string]float64{}
+		for _, r := range e.Rows {
+			values[r.Name] = r.Value
+		}
+		for _, c := range e.Claims {
+			for _, one := range c.Comparisons() {
+				a, b := values[one.A], values[one.B]
+				switch {
+				case c.Page == "" || a == 0 || b == 0:
+				case agrees(one, a/b):
+					agreed++
+				default:
+					got[c.Text]++
+				}
+			}
+		}
+	}
+	if !maps.Equal(got, contradicted) {
+		t.Errorf("contradicted by the source's figures: %v, want %v", got, contradicted)
+	}
+	if agreed < 100 {
+		t.Errorf("only %d comparisons have published figures", agreed)
+	}
+}
+
+func agrees(c experiment.Comparison, ratio float64) bool {
+	if c.Within > 0 {
+		return ratio <= 1+float64(c.Within) && ratio >= 1/(1+float64(c.Within))
+	}
+	return ratio < 1/c.Times
 }

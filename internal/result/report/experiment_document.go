@@ -57,7 +57,7 @@ func (d *ExperimentsData) Document() *document.Document {
 	return &document.Document{
 		Brand: "Drayage bench", Title: "Published experiments", Headline: fmt.Sprintf("%d of %d rows measured", measured, rows), Tone: document.Neutral, Banner: d.Unfinished,
 		Facts: d.facts(), Records: recordsOf(d.Trials), Data: out, Closing: closing(d.Dir, nil),
-		Sections: slices.Concat([]document.Section{first}, claimSections(out.Claims), sections, []document.Section{last, legendSection(legend), environmentSection(d.Trials, nil)}),
+		Sections: slices.Concat(claimSections(out.Claims), []document.Section{first}, sections, []document.Section{last, legendSection(legend), environmentSection(d.Trials, nil)}),
 	}
 }
 
