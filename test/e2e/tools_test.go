@@ -33,29 +33,46 @@ var toolCells = map[experiment.Tool]struct{ figure, cell string }{
 	experiment.ToolClocks:     {"clock_difference", "transport: veth, runtime: process"},
 }
 
-// Every measuring tool measures one short cell, with what it needs in earnest.
+// Every measuring tool measures one short cell, with what it needs in earnest. On a busy machine a tool
+// may see nothing in its second, so each has three tries.
 func TestEveryTool(t *testing.T) {
 	testenv.Program(t, "iperf", "iperf3", "qperf", "sockperf", "cyclictest", "oslat", "mmdebstrap", "qemu-system-x86_64", "runc")
-	b := newBench(t)
-	text := "apiVersion: drayage/v1\nkind: Experiment\nname: tools\ntitle: every tool\nsource: nobody\nrows:\n"
+	var left []experiment.Tool
 	for _, tool := range experiment.Tools() {
-		c, ok := toolCells[tool]
-		if !ok && tool != experiment.ToolChecks {
+		if _, ok := toolCells[tool]; ok {
+			left = append(left, tool)
+		} else if tool != experiment.ToolChecks {
 			t.Errorf("no cell for the tool %s", tool)
 		}
-		if ok {
-			text += fmt.Sprintf("  - {name: %s, title: %s, figure: %s, cell: {tool: %s%s}}\n", tool, tool, c.figure, tool, strings.TrimSuffix(", "+c.cell, ", "))
+	}
+	b := newBench(t)
+	for range 3 {
+		if left = b.measuredNothing(left); len(left) == 0 {
+			return
 		}
 	}
+	t.Errorf("%v measured nothing", left)
+}
+
+// measuredNothing measures once with each of these tools, and returns those that gave no figure.
+func (b *bench) measuredNothing(tools []experiment.Tool) (left []experiment.Tool) {
+	b.t.Helper()
+	text := "apiVersion: drayage/v1\nkind: Experiment\nname: tools\ntitle: every tool\nsource: nobody\nrows:\n"
+	for _, tool := range tools {
+		c := toolCells[tool]
+		text += fmt.Sprintf("  - {name: %s, title: %s, figure: %s, cell: {tool: %s%s}}\n", tool, tool, c.figure, tool, strings.TrimSuffix(", "+c.cell, ", "))
+	}
 	type result struct{ Lines []report.ExperimentLine }
-	got := decode[result](t, b.want(0, "bench", b.file(text), "--rounds", "1", "--out", filepath.Join(t.TempDir(), "out"), "--seed", "1", "--json"))
-	if len(got.Lines) != len(toolCells) {
-		t.Errorf("%d rows, want %d", len(got.Lines), len(toolCells))
+	got := decode[result](b.t, b.want(0, "bench", b.file(text), "--rounds", "1", "--out", filepath.Join(b.t.TempDir(), "out"), "--seed", "1", "--json"))
+	if len(got.Lines) != len(tools) {
+		b.t.Errorf("%d rows, want %d", len(got.Lines), len(tools))
 	}
 	for _, l := range got.Lines {
 		held := l.Holds != nil && *l.Holds
 		if l.N != 1 || l.Failed != "" || l.NotRun != "" || !held && (l.Measured == nil || *l.Measured <= 0) {
-			t.Errorf("%s: %+v", l.Row, l)
+			b.t.Logf("%s: %+v", l.Row, l)
+			left = append(left, experiment.Tool(l.Row))
 		}
 	}
+	return left
 }
