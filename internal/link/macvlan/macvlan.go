@@ -70,24 +70,7 @@ func build(driver string, port create, s transport.Spec) (*transport.Build, erro
 }
 
 // createParent creates the parent: one end of a veth pair whose other end is
-// unused. It is a veth because not every kernel has dummy interfaces. The
-// parent has a carrier only if both ends are up.
+// unused. It is a veth because not every kernel has dummy interfaces.
 func createParent(driver string, s transport.Spec) step.Step {
-	a, b := s.SwitchPort(0), s.SwitchPort(1)
-	return step.Step{
-		Name: s.StepName(driver, "create parent"),
-		Makes: []step.Resource{
-			host.LinkResource(a.Netns, a.Name, a.MAC),
-			host.LinkResource(b.Netns, b.Name, b.MAC),
-		},
-		Do: func(context.Context) error {
-			if err := host.CreateVeth(a, b); err != nil {
-				return err
-			}
-			if err := a.Netns.SetUp(a.Name); err != nil {
-				return err
-			}
-			return b.Netns.SetUp(b.Name)
-		},
-	}
+	return s.CreateSwitchPair(driver, "create parent", func(_, _ host.Iface) error { return nil })
 }

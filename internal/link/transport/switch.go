@@ -142,6 +142,31 @@ func (s Spec) CreatePort(driver string, i int, e End) step.Step {
 	}
 }
 
+// CreateSwitchPair is the step that creates a veth pair in the switch's namespace, p1 and p2, does
+// what it is asked to with them, and brings both up. A veth has a carrier only if both ends are up.
+func (s Spec) CreateSwitchPair(driver, what string, with func(a, b host.Iface) error) step.Step {
+	a, b := s.SwitchPort(0), s.SwitchPort(1)
+	return step.Step{
+		Name: s.StepName(driver, what),
+		Makes: []step.Resource{
+			host.LinkResource(a.Netns, a.Name, a.MAC),
+			host.LinkResource(b.Netns, b.Name, b.MAC),
+		},
+		Do: func(context.Context) error {
+			if err := host.CreateVeth(a, b); err != nil {
+				return err
+			}
+			if err := with(a, b); err != nil {
+				return err
+			}
+			if err := a.Netns.SetUp(a.Name); err != nil {
+				return err
+			}
+			return b.Netns.SetUp(b.Name)
+		},
+	}
+}
+
 // AwaitSwitchPorts is the step that waits until the switch's port sides are
 // operational. Before that, the kernel drops the switch's packets.
 func (s Spec) AwaitSwitchPorts(driver string) step.Step {

@@ -40,7 +40,7 @@ var caps = transport.Interfaces(inventory.Caps{
 
 func build(s transport.Spec) (*transport.Build, error) {
 	uplink, reflector := s.SwitchPort(0), s.SwitchPort(1)
-	build := transport.NewBuild(s.CreateSwitchNetns(Name), s.CreateBridge(Name, "create bridge", s.SwitchIface(bridgeName)), createUplink(s, uplink, reflector))
+	build := transport.NewBuild(s.CreateSwitchNetns(Name), s.CreateBridge(Name, "create bridge", s.SwitchIface(bridgeName)), createUplink(s))
 	for i, e := range s.Ports() {
 		build.Steps = append(build.Steps, step.Step{
 			Name:  s.StepName(Name, fmt.Sprintf("create end %d %s", i+1, e.Name)),
@@ -54,27 +54,11 @@ func build(s transport.Spec) (*transport.Build, error) {
 }
 
 // createUplink is the step that creates the ports' uplink, and the port of the bridge at its other end.
-func createUplink(s transport.Spec, uplink, reflector host.Iface) step.Step {
-	return step.Step{
-		Name: s.StepName(Name, "create uplink"),
-		Makes: []step.Resource{
-			host.LinkResource(uplink.Netns, uplink.Name, uplink.MAC),
-			host.LinkResource(reflector.Netns, reflector.Name, reflector.MAC),
-		},
-		Do: func(context.Context) error {
-			if err := host.CreateVeth(uplink, reflector); err != nil {
-				return err
-			}
-			if err := reflector.Netns.SetMaster(reflector.Name, bridgeName); err != nil {
-				return err
-			}
-			if err := reflector.Netns.SetHairpin(reflector.Name); err != nil {
-				return err
-			}
-			if err := uplink.Netns.SetUp(uplink.Name); err != nil {
-				return err
-			}
-			return reflector.Netns.SetUp(reflector.Name)
-		},
-	}
+func createUplink(s transport.Spec) step.Step {
+	return s.CreateSwitchPair(Name, "create uplink", func(_, reflector host.Iface) error {
+		if err := reflector.Netns.SetMaster(reflector.Name, bridgeName); err != nil {
+			return err
+		}
+		return reflector.Netns.SetHairpin(reflector.Name)
+	})
 }

@@ -3,13 +3,11 @@
 package experiment
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -109,18 +107,7 @@ func TestBadClaims(t *testing.T) {
 
 // TestClaimSchema: parser and schema agree on the forms of claims.
 func TestClaimSchema(t *testing.T) {
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := jsonschema.NewCompiler()
-	if err := c.AddResource("experiment.schema.json", doc); err != nil {
-		t.Fatal(err)
-	}
-	s, err := c.Compile("experiment.schema.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := compiledSchema(t)
 	for text, good := range map[string]bool{
 		claims("{text: t, order: [a, [b, c]], page: 'p. 1'}"):         true,
 		claims("{text: t, less: a, than: b, times: 2}"):               true,

@@ -139,8 +139,8 @@ func TestIsExperiment(t *testing.T) {
 	}
 }
 
-// Every published experiment follows the schema.
-func TestExperimentSchema(t *testing.T) {
+func compiledSchema(t *testing.T) *jsonschema.Schema {
+	t.Helper()
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema()))
 	if err != nil {
 		t.Fatal(err)
@@ -153,6 +153,12 @@ func TestExperimentSchema(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return s
+}
+
+// Every published experiment follows the schema.
+func TestExperimentSchema(t *testing.T) {
+	s := compiledSchema(t)
 	files, err := filepath.Glob("../../../experiments/*.yaml")
 	if err != nil {
 		t.Fatal(err)
