@@ -103,12 +103,17 @@ func parseDraygen(client, server []byte) (genResult, error) {
 // errClocks follows a number. Rates and losses are still valid.
 var errClocks = errors.New("packets were stamped in the future or long ago: sender and sink do not read the same clock")
 
+// errTooBusy means that the sender had a CPU only when the time of every packet was over.
+var errTooBusy = errors.New("the sender sent nothing: it had no CPU until the trial was over; stop other programs, or measure for longer")
+
 // joined combines both ends' reports of one stream.
 func joined(sender, sink genLine) (genResult, error) {
 	r := genResult{sender: sender, sink: sink}
 	var err error
 	s, k := r.sender, r.sink
 	switch {
+	case s.Sent == 0 && s.Unsent > 0:
+		return r, errTooBusy
 	case s.Sent == 0:
 		return r, errors.New("the sender sent nothing")
 	case s.Sent > math.MaxInt64 || s.Unsent > math.MaxInt64-s.Sent:

@@ -83,6 +83,7 @@ func TestParseDraygenRefuses(t *testing.T) {
 		"negative latency": {send, edit(sink, `"min":4180`, `"min":-4180`), "impossible one-way"},
 		"negative jitter":  {send, edit(sink, `"jitter_ns":1`, `"jitter_ns":-1`), "jitter"},
 		"nothing sent":     {edit(send, `"sent":33968`, `"sent":0`), sink, "sent nothing"},
+		"no CPU":           {edit(edit(send, `"sent":33968`, `"sent":0`), `"unsent":0`, `"unsent":33968`), sink, "had no CPU"},
 		"wrong type":       {send, edit(sink, `"received":33968`, `"received":"all"`), "malformed"},
 	} {
 		if _, err := parseDraygen([]byte(c.send), []byte(c.sink)); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -29,10 +29,17 @@ func programs(t *testing.T) {
 	generator(t)
 }
 
-// run runs one instrument and checks what every trial must have.
+// tries is how many trials a busy machine has for a good one.
+const tries = 6
+
+// run runs one instrument and checks what every trial must have. It runs it again
+// if the sender had no CPU.
 func run(t *testing.T, i Instrument, p pair, params Params) record.Trial {
 	t.Helper()
 	trial, err := i.Run(context.Background(), p.a, p.b, params)
+	for n := 1; n < tries && errors.Is(err, errTooBusy); n++ {
+		trial, err = i.Run(context.Background(), p.a, p.b, params)
+	}
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", i.Name(), err, trial.Raw)
 	}
@@ -40,7 +47,7 @@ func run(t *testing.T, i Instrument, p pair, params Params) record.Trial {
 	if trial.Instrument.Name != i.Name() || trial.Instrument.Version == "" || len(trial.Instrument.Client) == 0 {
 		t.Errorf("instrument %+v", trial.Instrument)
 	}
-	if trial.From != "a.eth0" || trial.To != "b.eth0" || trial.Start.IsZero() || trial.Duration <= 0 || trial.Raw == "" {
+	if trial.From != p.a.Name || trial.To != p.b.Name || trial.Start.IsZero() || trial.Duration <= 0 || trial.Raw == "" {
 		t.Errorf("from %q to %q at %v for %v, %d bytes of output", trial.From, trial.To, trial.Start, trial.Duration, len(trial.Raw))
 	}
 	return trial
@@ -50,7 +57,6 @@ func run(t *testing.T, i Instrument, p pair, params Params) record.Trial {
 // send what it offers. One of several trials must be good.
 func runUntil(t *testing.T, i Instrument, p pair, params Params, good func(record.Trial) bool) record.Trial {
 	t.Helper()
-	const tries = 6
 	trial := run(t, i, p, params)
 	for n := 1; n < tries && !good(trial); n++ {
 		trial = run(t, i, p, params)
