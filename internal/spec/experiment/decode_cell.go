@@ -4,7 +4,6 @@ package experiment
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/matrix"
@@ -101,94 +100,27 @@ func decodeCell(d *parse.Decoder, n *yaml.Node, c *Cell) {
 	if values == nil || c.Tool == "" {
 		return
 	}
-	shaped := []string{"qdisc", "rate", "at", "queue", "far_queue", "datapath", "kernel", "vm_runtime", "hosts", "underlay", "delay"}
-	need := map[Tool][]string{
-		ToolFrames: {"transport", "face", "runtime", "size", "load"}, ToolTCP: {"transport", "runtime"}, ToolRequests: {"transport", "runtime"},
-		ToolPingPong: {"transport", "runtime"}, ToolUDP: {"transport", "runtime", "load"}, ToolOneWay: {"transport", "runtime", "load"}, ToolStart: {"runtime"},
-		ToolChecks: {"runtime"}, ToolDensity: {"runtime", "functions"}, ToolRecovery: {"runtime"}, ToolClocks: {"transport", "runtime"}, ToolEcho: {"transport", "face", "runtime"}, ToolImage: {"image", "runtime"}, ToolSpin: {"runtime"},
-	}[c.Tool]
-	may := map[Tool][]string{
-		ToolFrames: {"vnf", "forwarding", "batch", "nohz_full"}, ToolEcho: {"forwarding", "hosts", "underlay", "delay"}, ToolTCP: append([]string{"message", "buffer"}, shaped...), ToolRequests: append([]string{"bulk", "buffer"}, shaped...),
-		ToolPingPong: append([]string{"bulk"}, shaped...), ToolUDP: append([]string{"message", "times"}, shaped...), ToolOneWay: append([]string{"message"}, shaped...), ToolStart: {"memory"}, ToolRecovery: {"transport"}, ToolCyclictest: {"runtime", "kernel", "stress"}, ToolSpin: {"nohz_full"},
-	}[c.Tool]
-	for _, name := range need {
+	own := toolCells[c.Tool]
+	for _, name := range own.needs {
 		if values[name] == nil {
 			d.Fail(n, "add it", "the tool %s needs the field %q", c.Tool, name)
 		}
 	}
 	for _, f := range cellFields {
-		if value := values[f.Name]; value != nil && f.Name != "tool" && !slices.Contains(need, f.Name) && !slices.Contains(may, f.Name) {
+		if value := values[f.Name]; value != nil && f.Name != "tool" && !slices.Contains(own.needs, f.Name) && !slices.Contains(own.takes, f.Name) {
 			d.Fail(value, "remove it", "the tool %s takes no field %q", c.Tool, f.Name)
 		}
 	}
-	if (c.Tool == ToolUDP || c.Tool == ToolOneWay) && c.Load != "" && c.Offered().Bitrate == 0 {
-		d.Fail(values["load"], `write a bit rate such as "95Mbps"`, "the tool %s sends at a bit rate", c.Tool)
+	if own.check != nil {
+		own.check(d, c, values)
 	}
-	if load := c.Offered(); c.Tool == ToolFrames && (load.Searched() || load.OfPDR) {
-		d.Fail(values["load"], "write max or a rate; a matrix of dray bench searches", "an experiment does not search for a rate")
-	}
-	if values["batch"] != nil && c.Face != "" && c.Face != chain.FaceNetdev {
-		d.Fail(values["batch"], "remove it, or write face: netdev", "only ports with face netdev send by system calls")
-	}
-	if values["rate"] != nil && values["qdisc"] == nil {
-		d.Fail(values["rate"], "add qdisc, or remove it", "a rate needs a qdisc")
-	}
-	if c.At != "" && (c.Transport != "ovs" || !slices.Contains(chain.SwitchKinds, c.Qdisc)) {
-		d.Fail(values["at"], "remove it, or use the transport ovs and one of "+strings.Join(chain.SwitchKinds, ", "), "only Open vSwitch sets a qdisc itself")
-	}
-	for _, name := range []string{"queue", "far_queue"} {
-		if values[name] != nil && c.At != "" {
-			d.Fail(values[name], "remove it, or at: switch", "at the switch only a FIFO can queue below the shaper")
-		}
-		if values[name] != nil && c.Qdisc != "tbf" && c.Qdisc != "htb" && c.Qdisc != "hfsc" {
-			d.Fail(values[name], "give the cell the qdisc tbf, htb or hfsc", "a queue needs a shaper above it")
-		}
-	}
-	if values["far_queue"] != nil && values["queue"] == nil && c.At == "" {
-		d.Fail(values["far_queue"], "add queue, or remove it", "far_queue replaces queue at the far end, and the cell has none")
-	}
+	checkCellQdisc(d, c, values)
+	checkCellMachine(d, c, values)
+	checkCellHosts(d, c, values, slices.Contains(own.takes, "hosts"))
 	if c.Datapath != "" && c.Transport != "ovs" && c.Transport != "ovs-vxlan" {
 		d.Fail(values["datapath"], "remove it, or use the transport ovs or ovs-vxlan", "only Open vSwitch has a datapath to choose")
 	}
-	if values["vm_runtime"] != nil && c.Runtime != chain.RuntimeVM {
-		d.Fail(values["vm_runtime"], "remove it, or write runtime: vm", "only a virtual machine has a runtime of its own")
-	}
-	if values["memory"] != nil && c.Runtime != chain.RuntimeVM {
-		d.Fail(values["memory"], "remove it, or write runtime: vm", "only a virtual machine has memory of its own")
-	}
-	if c.NoHzFull && c.Runtime != chain.RuntimeVM {
-		d.Fail(values["nohz_full"], "remove it, or write runtime: vm", "only a virtual machine boots with its own kernel command line, which sets the tick")
-	}
 	if c.Tool != ToolChecks && c.Runtime == chain.RuntimeDocker {
 		d.Fail(values["runtime"], "write runc; a dray bench matrix can run Docker containers", "only the tool %s runs in Docker containers", ToolChecks)
-	}
-	if c.Tool == ToolImage && c.Runtime != "" && c.Runtime != chain.RuntimeRunc {
-		d.Fail(values["runtime"], "write runc", "an image is the root file system of a function with runtime runc")
-	}
-	if c.Tool == ToolSpin && c.Runtime != "" && c.Runtime != chain.RuntimeVM {
-		d.Fail(values["runtime"], "write vm", "only a virtual machine boots with its own kernel command line, which sets the tick")
-	}
-	checkCellHosts(d, c, values, slices.Contains(may, "hosts"))
-	if c.Tool == ToolFrames && c.VNF == "" {
-		c.VNF = matrix.VNFDirect
-	}
-}
-
-// checkCellHosts requires hosts exactly for cells whose transport joins hosts; takes
-// says whether the tool measures between hosts.
-func checkCellHosts(d *parse.Decoder, c *Cell, values map[string]*yaml.Node, takes bool) {
-	tunnel := slices.Contains(chain.Tunnels, c.Transport)
-	switch {
-	case tunnel && !takes:
-		d.Fail(values["transport"], "use another tool, or another transport", "the tool %s measures on one host, and %s joins two", c.Tool, c.Transport)
-	case tunnel && values["hosts"] == nil:
-		d.Fail(values["transport"], "add hosts: 2, or use another transport", "the transport %s joins hosts", c.Transport)
-	case !tunnel && takes && values["hosts"] != nil:
-		d.Fail(values["hosts"], "remove it, or use the transport "+parse.Either(chain.Tunnels), "only a tunnel joins hosts")
-	}
-	for _, name := range []string{"underlay", "delay"} {
-		if values[name] != nil && values["hosts"] == nil {
-			d.Fail(values[name], "add hosts: 2, or remove it", "an underlay needs hosts")
-		}
 	}
 }
