@@ -183,8 +183,16 @@ func pairText(c experiment.Cell) string {
 		}
 		fmt.Fprintf(&b, "  - {name: %s,%s runtime: %s%s, ports: [{name: p%d, ip: 10.99.0.%d/24%s}]}\n", f, hostText(c, i), c.Runtime, machineText(c), i, i+1, own)
 	}
-	fmt.Fprintf(&b, "links:\n  - {name: link, ends: [%s.%s, %s.%s], transport: %s%s}\n", client, clientPort, server, sink, c.Transport, qos(c, c.Queue))
+	fmt.Fprintf(&b, "links:\n  - {name: link, ends: [%s.%s, %s.%s], transport: %s%s%s}\n", client, clientPort, server, sink, c.Transport, forwardingText(c), qos(c, c.Queue))
 	return b.String()
+}
+
+// forwardingText is how a cell's switch forwards, as a field of a link.
+func forwardingText(c experiment.Cell) string {
+	if c.Forwarding == "" {
+		return ""
+	}
+	return fmt.Sprintf(", forwarding: %s", c.Forwarding)
 }
 
 // memoryText is the memory of a cell's machine, as a field of its function.

@@ -35,11 +35,7 @@ func echoText(inv *inventory.Inventory, c experiment.Cell) string {
 	for i, f := range []string{client, server} {
 		text += fmt.Sprintf("  - {name: %s,%s runtime: %s%s, ports: [{name: p%d, ip: 10.99.0.%d/24, face: %s}]}\n", f, hostText(c, i), c.Runtime, cpus, i, i+1, c.Face)
 	}
-	forwarding := ""
-	if c.Forwarding != "" {
-		forwarding = fmt.Sprintf(", forwarding: %s", c.Forwarding)
-	}
-	return text + fmt.Sprintf("links:\n  - {name: link, ends: [%s.%s, %s.%s], transport: %s%s}\n", client, clientPort, server, sink, c.Transport, forwarding)
+	return text + fmt.Sprintf("links:\n  - {name: link, ends: [%s.%s, %s.%s], transport: %s%s}\n", client, clientPort, server, sink, c.Transport, forwardingText(c))
 }
 
 // echo measures round trips, one packet at a time.

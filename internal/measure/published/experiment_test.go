@@ -104,6 +104,21 @@ func TestLineBelowASwitch(t *testing.T) {
 	}
 }
 
+// TestForwardingOfALink: every tool that measures a link lets the cell choose how its
+// switch forwards.
+func TestForwardingOfALink(t *testing.T) {
+	for _, tool := range []experiment.Tool{experiment.ToolTCP, experiment.ToolOneWay, experiment.ToolEcho} {
+		for _, f := range []chain.Forwarding{chain.ForwardingDirect, chain.ForwardingLearning, ""} {
+			c := experiment.Cell{Tool: tool, Transport: "ovs-dpdk", Forwarding: f, Face: chain.FaceDPDK, Runtime: chain.RuntimeVM}
+			parsed, err := chain.Parse(c.String(), chainText(host2(), c))
+			testenv.Must(t, err)
+			if got := parsed.Links[0].Forwarding; got != f {
+				t.Errorf("%s: the link has forwarding %q", c, got)
+			}
+		}
+	}
+}
+
 func TestLongTrials(t *testing.T) {
 	c := experiment.Cell{Tool: experiment.ToolUDP, Transport: "veth", Runtime: chain.RuntimeRunc, Load: "95Mbps"}
 	once := expect(c, time.Second)

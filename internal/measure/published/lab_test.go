@@ -49,6 +49,8 @@ func TestDivide(t *testing.T) {
 		"in the lab":    {inside, Lab{}, sfq, "", "this is already a lab guest"},
 		"no datapath": {host2(), Lab{Obstacle: free}, experiment.Cell{Tool: experiment.ToolTCP, Transport: "ovs", Runtime: chain.RuntimeRunc, Datapath: experiment.DatapathKernel},
 			chain.VMKernelGeneric, ""},
+		"no datapath for frames": {host2(), Lab{Obstacle: free}, experiment.Cell{Tool: experiment.ToolFrames, Transport: "ovs", Face: chain.FaceNetdev, Runtime: chain.RuntimeRunc, Size: 64, Load: "10kpps", Datapath: experiment.DatapathKernel},
+			chain.VMKernelGeneric, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			lab, skipped := Divide(c.inv, c.lab, []experiment.Cell{c.cell})

@@ -21,16 +21,16 @@ type toolCell struct {
 
 // linked are the fields that every tool takes which measures a link between two
 // functions.
-var linked = []string{"qdisc", "rate", "at", "queue", "far_queue", "datapath", "kernel", "vm_runtime", "hosts", "underlay", "delay"}
+var linked = []string{"forwarding", "qdisc", "rate", "at", "queue", "far_queue", "datapath", "kernel", "vm_runtime", "hosts", "underlay", "delay"}
 
 var toolCells = map[Tool]toolCell{
-	ToolFrames:     {[]string{"transport", "face", "runtime", "size", "load"}, []string{"vnf", "forwarding", "batch", "nohz_full"}, checkFrames},
+	ToolFrames:     {[]string{"transport", "face", "runtime", "size", "load"}, []string{"vnf", "forwarding", "batch", "nohz_full", "datapath"}, checkFrames},
 	ToolTCP:        {[]string{"transport", "runtime"}, append([]string{"message", "buffer"}, linked...), nil},
 	ToolRequests:   {[]string{"transport", "runtime"}, append([]string{"bulk", "buffer"}, linked...), nil},
 	ToolPingPong:   {[]string{"transport", "runtime"}, append([]string{"bulk"}, linked...), nil},
 	ToolUDP:        {[]string{"transport", "runtime", "load"}, append([]string{"message", "times"}, linked...), checkBitrate},
 	ToolOneWay:     {[]string{"transport", "runtime", "load"}, append([]string{"message"}, linked...), checkBitrate},
-	ToolEcho:       {[]string{"transport", "face", "runtime"}, []string{"forwarding", "hosts", "underlay", "delay"}, nil},
+	ToolEcho:       {[]string{"transport", "face", "runtime"}, []string{"forwarding", "datapath", "kernel", "hosts", "underlay", "delay"}, nil},
 	ToolClocks:     {[]string{"transport", "runtime"}, nil, nil},
 	ToolStart:      {[]string{"runtime"}, []string{"memory"}, nil},
 	ToolChecks:     {[]string{"runtime"}, nil, nil},
