@@ -47,10 +47,11 @@ demo: ## install what is missing, build, run a chain with its verdicts, compare 
 	@scripts/with-hugepages.sh 64 bin/dray bench quick --afresh
 
 .PHONY: experiments
-experiments: ## install what is missing, build, measure every published experiment in about 40 minutes (as root)
+experiments: ## install what is missing, build, measure every published experiment in at most 45 minutes (as root)
 	@$(say) 'installing what is missing (scripts/setup.sh experiments)'
 	@scripts/setup.sh experiments
 	@$(MAKE) --no-print-directory build
+	@$(say) 'measuring every published experiment: two minutes of preparation, then at most 38 minutes'
 	@scripts/experiments.sh --profile quick
 
 .PHONY: build

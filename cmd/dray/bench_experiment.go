@@ -122,8 +122,12 @@ func (a *app) resumeExperiments(ctx context.Context, dir string, h *benchHost) e
 
 // measureExperiments measures the rest of a run, and shows all its results.
 func (a *app) measureExperiments(ctx context.Context, s *published.Dir, h *benchHost) error {
-	a.progress("Measuring %s, profile %s, into %s, about %v, seed %d", count(len(s.Run.Experiments), "experiment"), s.Run.Profile, s.Path,
-		published.Estimate(s.Run).Round(time.Second), s.Run.Seed)
+	limit := ""
+	if s.Run.AtMost > 0 {
+		limit = fmt.Sprintf(", at most %v", s.Run.AtMost)
+	}
+	a.progress("Measuring %s, profile %s, into %s, about %v%s, seed %d", count(len(s.Run.Experiments), "experiment"), s.Run.Profile, s.Path,
+		published.Estimate(s.Run).Round(time.Second), limit, s.Run.Seed)
 	r := &published.Runner{
 		Machine: h.Machine, Run: s.Run, Sink: s.Sink, Done: s.Done, Progress: a.progressOf,
 	}

@@ -112,7 +112,7 @@ func (r *Runner) prepareImages(ctx context.Context) {
 // say reports events outside cells.
 func (r *Runner) say(text string) {
 	if r.Progress != nil {
-		r.Progress(runner.Progress{Item: runner.Item{Title: text}, Left: Estimate(r.Run)})
+		r.Progress(runner.Progress{Item: runner.Item{Title: text}, Left: Estimate(r.Run), AtMost: r.Run.AtMost})
 	}
 }
 

@@ -4,7 +4,9 @@ package published
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/drayage/dray/internal/function/guest"
@@ -51,7 +53,7 @@ func (r *Runner) loop() *runner.Runner {
 	var items []runner.Item
 	for _, c := range here(run) {
 		item := runner.Item{
-			ID: c.String(), Title: c.String(), Expect: expectIn(run, c) - runner.Watched, Demand: demand(c),
+			ID: c.String(), Title: shownBy(run, c) + ": " + c.String(), Expect: expectIn(run, c) - runner.Watched, Demand: demand(c),
 			Reserved: compared[c.String()], Twice: again != nil && *again == c, OwnMeter: c.Tool == experiment.ToolFrames,
 			Measure: runner.Single(patienceFor(run, c), func(ctx context.Context, t *runner.Turn) (record.Trial, error) { return r.cell(ctx, t, c) }),
 		}
@@ -65,6 +67,17 @@ func (r *Runner) loop() *runner.Runner {
 		ID:        run.ID, Seed: run.Seed, Rounds: run.Rounds, Items: runner.List(items), Done: r.Done, Sink: r.Sink, Progress: r.Progress,
 		Budget: runner.Budget{AtMost: run.AtMost, Spent: run.Took}, Env: func() record.Environment { return r.Env(nil) },
 	}
+}
+
+// shownBy names the experiments with rows of a cell.
+func shownBy(run *report.ExperimentsRun, c experiment.Cell) string {
+	var names []string
+	for i, e := range run.Experiments {
+		if slices.ContainsFunc(e.Rows, func(r experiment.Row) bool { return r.NotRun == "" && r.Cell == c }) {
+			names = append(names, fmt.Sprintf("%s (%d of %d)", e.Name, i+1, len(run.Experiments)))
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 // prepareMachines does work needed once per host, or once per boot, that is no

@@ -63,10 +63,13 @@ type Progress struct {
 	Item   Item
 	Round  Round
 	Rounds int           // of this kind, for this item
+	Turn   int           // in this round, from 1; 0: outside of rounds
+	Turns  int           // of this round
 	Left   time.Duration // approximate time to the end of the run
+	AtMost time.Duration // the run's time limit; 0: none
 }
 
-// String is for users: "link f1u: stream cu-up → du, round 2 of 5, 14 s left".
+// String is for users: "link f1u: stream cu-up → du, round 2 of 5, 3 of 12 in it, 14 s left".
 func (p Progress) String() string {
 	text := p.Item.Title
 	switch {
@@ -75,7 +78,14 @@ func (p Progress) String() string {
 	case p.Rounds > 0:
 		text += fmt.Sprintf(", round %d of %d", p.Round.Number+1, p.Rounds)
 	}
-	return fmt.Sprintf("%s, %d s left", text, int(p.Left.Round(time.Second).Seconds()))
+	if p.Turn > 0 {
+		text += fmt.Sprintf(", %d of %d in it", p.Turn, p.Turns)
+	}
+	text = fmt.Sprintf("%s, %d s left", text, int(p.Left.Round(time.Second).Seconds()))
+	if p.AtMost > 0 {
+		text += fmt.Sprintf(" of at most %d", int(p.AtMost.Seconds()))
+	}
+	return text
 }
 
 // ErrInterrupted is the outcome of a run whose context ended.
@@ -185,7 +195,7 @@ func (r *Runner) round(ctx context.Context, round Round) error {
 			continue // a shorter one may still fit
 		}
 		if r.Progress != nil {
-			r.Progress(Progress{Item: t.Item, Round: round, Rounds: r.roundsOf(t.Item, round), Left: r.left(turns[i:])})
+			r.Progress(Progress{Item: t.Item, Round: round, Rounds: r.roundsOf(t.Item, round), Turn: i + 1, Turns: len(turns), Left: r.left(turns[i:]), AtMost: r.Budget.AtMost})
 		}
 		if err := r.turn(ctx, t); err != nil {
 			return err

@@ -340,7 +340,7 @@ func TestProgressCountsDown(t *testing.T) {
 	var left []time.Duration
 	r := &Runner{Rounds: 2, Progress: func(p Progress) {
 		left = append(left, p.Left)
-		if p.Rounds != 2 || p.Item.ID == "" {
+		if p.Rounds != 2 || p.Item.ID == "" || p.Turns != 2 || p.Turn != (len(left)-1)%2+1 {
 			t.Errorf("%+v", p)
 		}
 	}}

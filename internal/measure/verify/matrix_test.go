@@ -362,6 +362,10 @@ func TestText(t *testing.T) {
 	if got, want := p.String(), "link f1u: stream cu-up → du, round 2 of 5, 14 s left"; got != want {
 		t.Errorf("%q; want %q", got, want)
 	}
+	p.Turn, p.Turns, p.AtMost = 3, 12, 3*time.Minute
+	if got, want := p.String(), "link f1u: stream cu-up → du, round 2 of 5, 3 of 12 in it, 14 s left of at most 180"; got != want {
+		t.Errorf("%q; want %q", got, want)
+	}
 	p.Round.Warmup = true
 	if got := p.String(); !strings.Contains(got, ", warm-up,") {
 		t.Errorf("%q", got)
