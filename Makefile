@@ -233,7 +233,7 @@ simulations: ## check the statistics on all simulated experiments (make test run
 	@DRAY_SIMULATIONS=full CGO_ENABLED=0 $(GO) test -trimpath -count=1 ./internal/result/stats
 
 .PHONY: image
-image: ## build the image IMAGE (debian, dpdk, iperf, ovs, pktgen): a root file system for functions (as root)
+image: ## build the image IMAGE (debian, dpdk, iperf, ovs, pktgen, vnf): a root file system for functions (as root)
 	@[ -n "$(IMAGE)" ] || { echo 'which one? make image IMAGE=dpdk' >&2; exit 2; }
 	@[ -x bin/dray ] || $(MAKE) --no-print-directory build
 	@bin/dray image $(IMAGE) $(if $(TAR),--tar $(TAR))

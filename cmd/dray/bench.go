@@ -12,6 +12,7 @@ import (
 
 	"github.com/drayage/dray/internal/measure/bench"
 	"github.com/drayage/dray/internal/measure/published"
+	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/experiment"
 	"github.com/drayage/dray/internal/spec/matrix"
 )
@@ -29,7 +30,8 @@ MATRIX may also be a published experiment, such as k17-fig15 (--list names them)
 or a file with ` + "`kind: Experiment`" + ` (docs/experiments.md): its published figures
 are printed next to those measured here. --all measures every experiment onto one
 page. Rows that need kernel features which this host lacks are measured in a lab
-guest (dray lab --help), and marked so; --no-lab leaves those rows out.
+guest (dray lab --help), and marked so; --no-lab leaves those rows out. With
+--containers docker, Docker containers take the place of runc containers.
 
 The same command continues an interrupted run, and so does --resume with its
 directory: no trial is measured twice. However dray ends, ` + "`dray gc`" + ` removes what it left; so does the resumed run.
@@ -43,6 +45,7 @@ const benchExample = `  dray bench quick
   dray bench quick --json > quick.json
   dray bench v19-switches --dry-run
   dray bench --all --profile quick
+  dray bench n16 --containers docker
   dray bench --list`
 
 // benchOptions are the flags of dray bench.
@@ -51,6 +54,7 @@ type benchOptions struct {
 	seed              uint64
 	profile           string
 	rounds            uint16 // of experiments; 0: the profile's
+	containers        string // the runtime of experiments' containers
 	list, dry, afresh bool
 	all, noLab        bool
 	noWait            bool
@@ -66,7 +70,7 @@ func (a *app) benchCommand() *cobra.Command {
 		Args:    args(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, argv []string) error {
 			switch {
-			case o.resume != "" && changed(cmd, "out", "seed", "profile", "rounds", "dry-run", "afresh", "no-lab"):
+			case o.resume != "" && changed(cmd, "out", "seed", "profile", "rounds", "containers", "dry-run", "afresh", "no-lab"):
 				return usageError("--resume continues the run with its own settings: give no other flag")
 			case o.list:
 				return a.benchList(cmd.Context())
@@ -85,7 +89,7 @@ func (a *app) benchCommand() *cobra.Command {
 			case len(argv) == 0:
 				return usageError("name a matrix: a file, or the built-in matrix quick; `dray bench --help` has examples")
 			}
-			return a.benchNamed(cmd.Context(), argv[0], o, changed(cmd, "profile", "rounds"))
+			return a.benchNamed(cmd.Context(), argv[0], o, changed(cmd, "profile", "rounds", "containers"))
 		},
 	}
 	f := cmd.Flags()
@@ -96,6 +100,7 @@ func (a *app) benchCommand() *cobra.Command {
 	f.BoolVar(&o.all, "all", false, "measure every published experiment")
 	f.StringVar(&o.profile, "profile", published.Quick, "how long to measure experiments: quick or paper")
 	f.Uint16Var(&o.rounds, "rounds", 0, "measure experiments so many times (default: the profile's rounds; claims need at least five)")
+	f.StringVar(&o.containers, "containers", string(chain.RuntimeRunc), "what runs the containers of experiments: runc or docker, in the images dray-debian and dray-vnf")
 	f.BoolVar(&o.noLab, "no-lab", false, "boot no lab guest; skip what this host's kernel cannot run")
 	f.BoolVar(&o.dry, "dry-run", false, "print what would be measured, and roughly how long it takes")
 	addNoWaitFlag(cmd, &o.noWait)
@@ -109,7 +114,7 @@ func changed(cmd *cobra.Command, names ...string) bool {
 }
 
 // benchNamed measures a published experiment or a matrix. profiled means that the
-// user said how long.
+// user said how long, or in which containers.
 func (a *app) benchNamed(ctx context.Context, name string, o benchOptions, profiled bool) error {
 	e, text, err := findExperiment(ctx, name)
 	switch {
@@ -118,7 +123,7 @@ func (a *app) benchNamed(ctx context.Context, name string, o benchOptions, profi
 	case e != nil:
 		return a.benchExperiments(ctx, []experiment.Experiment{*e}, o)
 	case profiled:
-		return usageError("--profile and --rounds are for experiments: a matrix states its own duration")
+		return usageError("--profile, --rounds and --containers are for experiments: a matrix states its own duration and runtimes")
 	case o.noLab:
 		return usageError("--no-lab is for experiments: a matrix never uses the lab")
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/drayage/dray/experiments"
 	"github.com/drayage/dray/internal/measure/published"
 	"github.com/drayage/dray/internal/result/report"
+	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/experiment"
 )
 
@@ -47,10 +48,29 @@ func findExperiment(ctx context.Context, name string) (*experiment.Experiment, [
 	return e, text, err
 }
 
+// inContainers are the experiments with containers of that runtime.
+func inContainers(list []experiment.Experiment, runtime string) ([]experiment.Experiment, error) {
+	switch chain.RuntimeName(runtime) {
+	case chain.RuntimeRunc:
+		return list, nil
+	case chain.RuntimeDocker:
+		var changed []experiment.Experiment
+		for _, e := range list {
+			changed = append(changed, e.InDocker())
+		}
+		return changed, nil
+	}
+	return nil, usageError("--containers %s: write %s or %s", runtime, chain.RuntimeRunc, chain.RuntimeDocker)
+}
+
 // benchExperiments measures published experiments.
 func (a *app) benchExperiments(ctx context.Context, list []experiment.Experiment, o benchOptions) error {
 	if o.afresh {
 		return usageError("--afresh is for a matrix: experiments always start a new run, unless --resume DIR continues one")
+	}
+	list, err := inContainers(list, o.containers)
+	if err != nil {
+		return err
 	}
 	profile, err := published.FindProfile(o.profile)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	transports "github.com/drayage/dray/internal/link/all"
 	"github.com/drayage/dray/internal/measure/published"
 	"github.com/drayage/dray/internal/measure/verify"
+	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/explain"
 )
 
@@ -42,7 +43,7 @@ func (a *app) complete(root *cobra.Command) {
 	for name, flags := range map[string]map[string][]string{
 		"run":     {"profile": profileNames()},
 		"verify":  {"profile": profileNames()},
-		"bench":   {"profile": experimentProfiles()},
+		"bench":   {"profile": experimentProfiles(), "containers": {string(chain.RuntimeRunc), string(chain.RuntimeDocker)}},
 		"init":    {"face": slices.Sorted(maps.Keys(faceTexts)), "runtime": slices.Sorted(maps.Keys(runtimeTexts))},
 		"lab":     {"need": lab.Features()},
 		"compare": {"format": {formatText, formatJSON, formatBenchstat}},

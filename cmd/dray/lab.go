@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/drayage/dray/internal/function/guest"
 	"github.com/drayage/dray/internal/function/lab"
 )
 
@@ -21,6 +22,7 @@ the machine has no KVM: such figures are never compared with native ones.`
 func (a *app) labCommand() *cobra.Command {
 	var needs lab.Needs
 	var out string
+	var rt bool
 	cmd := &cobra.Command{
 		Use:   "lab [flags] -- COMMAND [ARGUMENT...]",
 		Short: "Run a command on a kernel with the features it needs, in a guest if necessary",
@@ -29,6 +31,9 @@ func (a *app) labCommand() *cobra.Command {
 			"  dray lab --rt --out out/lab -- dray plan examples/f1-split.yaml",
 		Args: args(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, argv []string) error {
+			if rt {
+				needs.Kernel = guest.Realtime
+			}
 			if argv[0] == "dray" {
 				own, err := os.Executable()
 				if err != nil {
@@ -50,7 +55,7 @@ func (a *app) labCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringSliceVar(&needs.Features, "need", nil, "a feature that the kernel must have (repeatable)")
-	cmd.Flags().BoolVar(&needs.RT, "rt", false, "the kernel must be PREEMPT_RT")
+	cmd.Flags().BoolVar(&rt, "rt", false, "the kernel must be PREEMPT_RT")
 	cmd.Flags().BoolVar(&needs.Guest, "guest", false, "use a guest even if this host has every feature")
 	cmd.Flags().StringVar(&out, "out", "", "folder for the command's results")
 	return cmd

@@ -43,7 +43,7 @@ func TestChecksInDocker(t *testing.T) {
 		t.Fatal(err)
 	}
 	cell := experiment.Cell{Tool: experiment.ToolChecks, Runtime: chain.RuntimeDocker}
-	measure := func() (string, trials) {
+	measure := func(cell experiment.Cell) (string, trials) {
 		var got trials
 		machine := &runner.Machine{
 			Node: &node.Node{StateDir: b.state, Runtimes: []runtime.Runtime{process.New(), docker.New(docker.Options{Client: client, PauseProgram: program})}},
@@ -56,18 +56,18 @@ func TestChecksInDocker(t *testing.T) {
 		r := published.Runner{
 			Machine: machine, Sink: &got,
 			Run: &report.ExperimentsRun{ID: "x", Profile: published.Quick, Rounds: 1, Trial: time.Second, Skipped: map[string]string{},
-				Experiments: []experiment.Experiment{{Name: "x", Rows: []experiment.Row{{Name: "a", Figure: "hides_host", Cell: cell}}}}},
+				Experiments: []experiment.Experiment{{Name: "x", Rows: []experiment.Row{{Name: "a", Figure: "any", Cell: cell}}}}},
 		}
 		if err := r.Measure(context.Background()); err != nil {
 			t.Fatal(err)
 		}
 		return r.Run.Skipped[cell.String()], got
 	}
-	if why, got := measure(); len(got) != 0 || !strings.Contains(why, "docker import debian.tar dray-debian") {
+	if why, got := measure(cell); len(got) != 0 || !strings.Contains(why, "docker import debian.tar dray-debian") {
 		t.Errorf("without the image: %q, %+v", why, got)
 	}
 	dockertest.Import(t, client, "dray-debian")
-	why, got := measure()
+	why, got := measure(cell)
 	if why != "" || len(got) != 1 || got[0].Error != "" || got[0].Experiment == nil {
 		t.Fatalf("with the image: %q, %+v", why, got)
 	}
@@ -93,5 +93,13 @@ func TestChecksInDocker(t *testing.T) {
 	}
 	if t.Failed() {
 		t.Log(got[0].Raw)
+	}
+	// Its disk is the image, and its control groups hold the container.
+	why, got = measure(experiment.Cell{Tool: experiment.ToolStart, Runtime: chain.RuntimeDocker})
+	if why != "" || len(got) != 1 || got[0].Error != "" || got[0].Experiment == nil {
+		t.Fatalf("start: %q, %+v", why, got)
+	}
+	if v := got[0].Experiment.Values; v["start_time"] <= 0 || v["disk"] < 1 || v["memory"] < 1 || !strings.HasSuffix(got[0].ID, "start/docker-r0") {
+		t.Errorf("%s: %v", got[0].ID, v)
 	}
 }

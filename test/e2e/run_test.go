@@ -116,6 +116,8 @@ func TestWrongUseIsToldApart(t *testing.T) {
 		{"run", example("f1-split.yaml"), "--duration", "1ms"}, {"calibrate", "teleport"}, {"no-such-command"},
 		{"bench", "quick", "--no-lab"},
 		{"bench", "quick", "--rounds", "1"},
+		{"bench", "quick", "--containers", "docker"},
+		{"bench", "k17-fig15", "--containers", "podman"},
 	} {
 		b.want(2, args...)
 	}

@@ -260,6 +260,15 @@ func (r *Runtime) HasImage(ctx context.Context, image string) (bool, error) {
 	return err == nil, err
 }
 
+// ImageSize implements runtime.ImageKeeper.
+func (r *Runtime) ImageSize(ctx context.Context, image string) (int64, error) {
+	size, err := r.Client.Output(ctx, "image", "inspect", "--format", "{{.Size}}", "--", image)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseInt(size, 10, 64)
+}
+
 // Check implements runtime.Checker: without its pause container a function cannot
 // restart.
 func (r *Runtime) Check(ctx context.Context, s runtime.Spec) error {

@@ -22,19 +22,40 @@ type Flavour string
 
 // The kernel flavours that Debian packages.
 const (
-	Generic  Flavour = "generic"
-	Realtime Flavour = "rt" // PREEMPT_RT
+	Generic    Flavour = "generic"
+	LowLatency Flavour = "lowlatency" // Generic with FullPreemption
+	Realtime   Flavour = "rt"         // PREEMPT_RT
 )
+
+// FullPreemption on its command line makes Debian's generic kernel, which chooses when
+// it boots (PREEMPT_DYNAMIC), as preemptible as a kernel without PREEMPT_RT gets.
+const FullPreemption = "preempt=full"
+
+// packaged is the flavour with a package of its own.
+func (f Flavour) packaged() Flavour {
+	if f == LowLatency || f == "" {
+		return Generic
+	}
+	return f
+}
+
+// words are what the flavour needs on its command line.
+func (f Flavour) words() []string {
+	if f == LowLatency {
+		return []string{FullPreemption}
+	}
+	return nil
+}
 
 // packageName is the package that depends on the flavour's newest kernel.
 func (f Flavour) packageName() (string, error) {
-	switch f {
+	switch f.packaged() {
 	case Generic:
 		return "linux-image-amd64", nil
 	case Realtime:
 		return "linux-image-rt-amd64", nil
 	}
-	return "", fmt.Errorf("no kernel %q: write %s or %s", f, Generic, Realtime)
+	return "", fmt.Errorf("no kernel %q: write %s, %s or %s", f, Generic, LowLatency, Realtime)
 }
 
 // Kernel is a kernel that guests can boot.
@@ -60,14 +81,11 @@ func cacheDir() string {
 // without installing it; after that no network is needed. An empty flavour is Generic. The
 // error is a *host.Unsupported if no kernel is available.
 func FindKernel(ctx context.Context, f Flavour) (Kernel, error) {
-	if f == "" {
-		f = Generic
-	}
 	name, err := f.packageName()
 	if err != nil {
 		return Kernel{}, err
 	}
-	dir := filepath.Join(cacheDir(), string(f))
+	dir := filepath.Join(cacheDir(), string(f.packaged()))
 	if k, err := readKernel(dir); err == nil {
 		return k, nil
 	}

@@ -128,13 +128,13 @@ func TestKernelOfTheCache(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, f := range []Flavour{"", Generic} {
+	for _, f := range []Flavour{"", Generic, LowLatency} {
 		k, err := FindKernel(context.Background(), f)
 		if err != nil || k.Version != "6.1.0-9-amd64" || filepath.Dir(filepath.Dir(k.Image)) != filepath.Join(cache, "generic") {
 			t.Errorf("flavour %q: %+v, %v", f, k, err)
 		}
 	}
-	if _, err := FindKernel(context.Background(), "best"); err == nil || !strings.Contains(err.Error(), "generic or rt") {
+	if _, err := FindKernel(context.Background(), "best"); err == nil || !strings.Contains(err.Error(), "generic, lowlatency or rt") {
 		t.Errorf("an unknown flavour: %v", err)
 	}
 	if _, err := FindKernel(context.Background(), Realtime); !errors.Is(err, host.ErrUnsupported) {

@@ -134,7 +134,7 @@ func (c Config) args(k Kernel, accel Accel, h *handles) []string {
 		"-add-fd", fmt.Sprintf("fd=%d,set=0", h.console), "-chardev", "file,id=console,path=/dev/fdset/0,append=on", "-serial", "chardev:console",
 		"-chardev", fmt.Sprintf("socket,id=qmp,fd=%d,server=on,wait=off", h.qmp), "-mon", "chardev=qmp,mode=control",
 		"-kernel", paths.image, "-initrd", paths.initramfs,
-		"-append", strings.Join(append(slices.Clone(commandLine), c.CmdLine...), " "),
+		"-append", strings.Join(slices.Concat(commandLine, c.Kernel.words(), c.CmdLine), " "),
 		"-device", "virtio-rng-pci",
 		"-device", fmt.Sprintf("virtio-serial-pci,max_ports=%d", Channels+1),
 	}

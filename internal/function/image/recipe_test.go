@@ -61,7 +61,7 @@ func TestRecipes(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for _, name := range []string{"debian", "dpdk", "ovs", "pktgen", "iperf"} {
+	for _, name := range []string{"debian", "dpdk", "ovs", "pktgen", "iperf", "vnf"} {
 		if !slices.Contains(images.Names(), name) {
 			t.Errorf("there is no image %s", name)
 		}

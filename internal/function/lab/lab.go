@@ -36,9 +36,10 @@ func Features() []string { return append([]string{Openvswitch}, host.QdiscKinds(
 // Needs lists a command's kernel requirements.
 type Needs struct {
 	Features []string // of Features
-	RT       bool     // PREEMPT_RT
-	Guest    bool     // always a lab guest
-	Memory   uint64   // memory of such a guest, bytes; 0: 2 GiB
+	// Kernel is the flavour of Debian's kernel; empty: any, and in a guest the generic one.
+	Kernel guest.Flavour
+	Guest  bool   // always a lab guest
+	Memory uint64 // memory of such a guest, bytes; 0: 2 GiB
 }
 
 const defaultMemory = 2 << 30
@@ -48,13 +49,6 @@ func (n Needs) memory() uint64 {
 		return defaultMemory
 	}
 	return n.Memory
-}
-
-func (n Needs) flavour() guest.Flavour {
-	if n.RT {
-		return guest.Realtime
-	}
-	return guest.Generic
 }
 
 // Missing lists what this host's kernel lacks; empty: the command can run
@@ -73,16 +67,34 @@ func (n Needs) Missing() ([]string, error) {
 			missing = append(missing, feature)
 		}
 	}
-	if n.RT {
-		h, err := host.Describe()
-		if err != nil {
-			return nil, err
-		}
-		if !h.Realtime {
-			missing = append(missing, "PREEMPT_RT")
-		}
+	if n.Kernel == "" {
+		return missing, nil
+	}
+	h, err := host.Describe()
+	if err != nil {
+		return nil, err
+	}
+	if !Runs(h, n.Kernel) {
+		missing = append(missing, map[guest.Flavour]string{guest.Realtime: "PREEMPT_RT", guest.LowLatency: guest.FullPreemption, guest.Generic: "Debian's default preemption"}[n.Kernel])
 	}
 	return missing, nil
+}
+
+// debianGeneric is the version suffix of Debian's generic kernels.
+const debianGeneric = "-amd64"
+
+// Runs reports whether a host's kernel is of that flavour. Any PREEMPT_RT kernel will do
+// for Realtime.
+func Runs(h inventory.Host, f guest.Flavour) bool {
+	generic := strings.HasSuffix(h.Kernel, debianGeneric) && !h.Realtime
+	full := slices.Contains(strings.Fields(h.CmdLine), guest.FullPreemption)
+	switch f {
+	case guest.Realtime:
+		return h.Realtime
+	case guest.LowLatency:
+		return generic && full
+	}
+	return generic && !full
 }
 
 func hasFeature(feature string) (bool, error) {
@@ -107,17 +119,17 @@ func Programs() error {
 	return err
 }
 
-// Ready reports how a lab guest would run, with PREEMPT_RT if rt is set; the
-// error says why none can. The first time on a host it fetches the kernel's
+// Ready reports how a lab guest with that kernel would run; the error says why none
+// can. The first time on a host it fetches the kernel's
 // package; once after each host boot it tries KVM.
-func Ready(ctx context.Context, rt bool) (guest.Accel, error) {
+func Ready(ctx context.Context, kernel guest.Flavour) (guest.Accel, error) {
 	if os.Geteuid() != 0 {
 		return "", &host.Unsupported{What: "lab", Why: "not root", Fix: "run dray as root"}
 	}
 	if err := Programs(); err != nil {
 		return "", err
 	}
-	k, err := guest.FindKernel(ctx, Needs{RT: rt}.flavour())
+	k, err := guest.FindKernel(ctx, kernel)
 	if err != nil {
 		return "", err
 	}
@@ -192,7 +204,7 @@ func (c Command) runInGuest(ctx context.Context, needs Needs, missing []string) 
 	}
 	defer remove()
 	config := guest.Config{
-		Name: "dray-lab", Dir: dir, Kernel: needs.flavour(), Memory: needs.memory(), CmdLine: []string{inventory.LabParameter},
+		Name: "dray-lab", Dir: dir, Kernel: needs.Kernel, Memory: needs.memory(), CmdLine: []string{inventory.LabParameter},
 	}
 	if c.OutDir != "" {
 		out, err := filepath.Abs(c.OutDir)

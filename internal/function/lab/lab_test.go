@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/drayage/dray/internal/function/guest"
+	"github.com/drayage/dray/internal/spec/inventory"
 	"github.com/drayage/dray/test/testenv"
 )
 
@@ -40,8 +41,27 @@ func TestWhatTheHostHasRunsHere(t *testing.T) {
 	}
 }
 
-// TestGuestHasWhatTheHostLacks uses features that few kernels have built in, and
-// brings a file back.
+// TestRuns: a kernel that chose full preemption when it booted is no generic one.
+func TestRuns(t *testing.T) {
+	for _, c := range []struct {
+		h    inventory.Host
+		want guest.Flavour
+	}{
+		{inventory.Host{Kernel: "6.1.0-40-amd64", CmdLine: "quiet"}, guest.Generic},
+		{inventory.Host{Kernel: "6.1.0-40-amd64", CmdLine: "quiet preempt=full"}, guest.LowLatency},
+		{inventory.Host{Kernel: "6.1.0-40-rt-amd64", CmdLine: "quiet", Realtime: true}, guest.Realtime},
+		{inventory.Host{Kernel: "6.18.5", CmdLine: "preempt=full"}, ""},
+	} {
+		for _, f := range []guest.Flavour{guest.Generic, guest.LowLatency, guest.Realtime} {
+			if Runs(c.h, f) != (f == c.want) {
+				t.Errorf("%+v runs %s: %v", c.h, f, Runs(c.h, f))
+			}
+		}
+	}
+}
+
+// TestGuestHasWhatTheHostLacks uses features that few kernels have built in, the most
+// preemptible of Debian's kernels without PREEMPT_RT, and brings a file back.
 func TestGuestHasWhatTheHostLacks(t *testing.T) {
 	testenv.Root(t)
 	testenv.Program(t, guest.Emulator, "depmod", "tc", "ip")
@@ -49,10 +69,11 @@ func TestGuestHasWhatTheHostLacks(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	dir := filepath.Join(t.TempDir(), "out")
-	needs := Needs{Features: []string{"hfsc", "netem", Openvswitch}, Guest: true, Memory: 512 << 20}
+	needs := Needs{Features: []string{"hfsc", "netem", Openvswitch}, Kernel: guest.LowLatency, Guest: true, Memory: 512 << 20}
 	var stdout, stderr bytes.Buffer
 	r, err := Run(ctx, needs, Command{
 		Argv: []string{"sh", "-c", `tc qdisc add dev lo root hfsc && tc qdisc show dev lo && grep -o dray.lab=1 /proc/cmdline &&
+			mount -t debugfs none /sys/kernel/debug && grep -F '(full)' /sys/kernel/debug/sched/preempt &&
 			grep -q '^openvswitch ' /proc/modules && echo kept >"$0/file"; exit 4`, dir},
 		OutDir: dir, Stdout: &stdout, Stderr: &stderr,
 	})
@@ -60,7 +81,8 @@ func TestGuestHasWhatTheHostLacks(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("booted %s with %s in %v", r.Kernel, r.Accel, r.Boot.Round(10*time.Millisecond))
-	if r.Native || r.Exit != 4 || !strings.Contains(stdout.String(), "qdisc hfsc") || !strings.Contains(stdout.String(), "dray.lab=1") {
+	if r.Native || r.Exit != 4 || !strings.Contains(stdout.String(), "qdisc hfsc") || !strings.Contains(stdout.String(), "dray.lab=1") ||
+		!strings.Contains(stdout.String(), "(full)") {
 		t.Errorf("%+v: %s%s", r, stdout.String(), stderr.String())
 	}
 	if text, err := os.ReadFile(filepath.Join(dir, "file")); err != nil || string(text) != "kept\n" {

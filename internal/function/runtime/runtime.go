@@ -60,6 +60,8 @@ type Checker interface {
 type ImageKeeper interface {
 	// HasImage reports whether the engine has the referenced image.
 	HasImage(ctx context.Context, image string) (bool, error)
+	// ImageSize is the size of an image that the engine has, in bytes.
+	ImageSize(ctx context.Context, image string) (int64, error)
 }
 
 // Spec is one function to run.

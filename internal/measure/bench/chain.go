@@ -246,6 +246,9 @@ func vnfCommand(mode matrix.VNF, in chain.RuntimeName, mtu int) (string, error) 
 // programCommand runs the VNF program in a mode, with more options as list items.
 func programCommand(mode matrix.VNF, in chain.RuntimeName, mtu int, more string) (string, error) {
 	path, err := instrument.FindOwn(vnfProgram)
+	if in == chain.RuntimeDocker {
+		path, err = vnfProgram, nil // the image's own
+	}
 	if err != nil {
 		return "", err
 	}

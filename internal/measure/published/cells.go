@@ -135,7 +135,7 @@ func matrixOf(c experiment.Cell, trial time.Duration) *matrix.Matrix {
 	return &matrix.Matrix{
 		APIVersion: parse.APIVersion, Kind: matrix.Kind, Name: "experiment", Transports: []string{c.Transport}, Forwarding: c.Forwarding, Batch: c.Batch, NoHzFull: c.NoHzFull, Faces: []chain.Face{c.Face},
 		Runtimes: []chain.RuntimeName{c.Runtime}, Sizes: []matrix.FrameSize{c.Size}, Loads: []matrix.Load{c.Offered()},
-		VNFs: []matrix.VNF{c.VNF}, Repetitions: 1, Trial: units.Duration(trial), Privileged: true,
+		Image: dockerImage(c), VNFs: []matrix.VNF{c.VNF}, Repetitions: 1, Trial: units.Duration(trial), Privileged: true,
 	}
 }
 
@@ -167,7 +167,7 @@ func chainText(inv *inventory.Inventory, c experiment.Cell) []byte {
 		return []byte(head + p.text(inv, c))
 	}
 	if c.Tool == experiment.ToolStart {
-		return []byte(head + fmt.Sprintf("functions:\n  - {name: %s, runtime: %s%s, command: [sh, -c, \"echo %s; exec sleep infinity\"]}\n", client, c.Runtime, memoryText(c), ready))
+		return []byte(head + fmt.Sprintf("functions:\n  - {name: %s, runtime: %s%s%s, command: [sh, -c, \"echo %s; exec sleep infinity\"]}\n", client, c.Runtime, imageField(c), memoryText(c), ready))
 	}
 	return []byte(head + pairText(c))
 }
@@ -181,7 +181,7 @@ func pairText(c experiment.Cell) string {
 		if c.FarQueue != "" && f == server {
 			own = qos(c, c.FarQueue)
 		}
-		fmt.Fprintf(&b, "  - {name: %s,%s runtime: %s%s, ports: [{name: p%d, ip: 10.99.0.%d/24%s}]}\n", f, hostText(c, i), c.Runtime, machineText(c), i, i+1, own)
+		fmt.Fprintf(&b, "  - {name: %s,%s runtime: %s%s%s, ports: [{name: p%d, ip: 10.99.0.%d/24%s}]}\n", f, hostText(c, i), c.Runtime, imageField(c), machineText(c), i, i+1, own)
 	}
 	fmt.Fprintf(&b, "links:\n  - {name: link, ends: [%s.%s, %s.%s], transport: %s%s%s}\n", client, clientPort, server, sink, c.Transport, forwardingText(c), qos(c, c.Queue))
 	return b.String()
@@ -270,6 +270,7 @@ func qos(c experiment.Cell, queue string) string {
 const (
 	overhead   = 1500 * time.Millisecond
 	vmExtra    = 12 * time.Second
+	dockerWait = 1500 * time.Millisecond // of each Docker container, with its pause container
 	ealExtra   = 10 * time.Second        // of EAL, loading drivers in a virtual machine
 	pingExtra  = 2400 * time.Millisecond // sockperf's sleep
 	pollsExtra = 4 * time.Second         // of switches and DPDK applications
@@ -278,9 +279,9 @@ const (
 
 func expect(c experiment.Cell, trial time.Duration) time.Duration {
 	if p, ok := probes[c.Tool]; ok {
-		return runner.Watched + p.takes(c, trial)
+		return runner.Watched + p.takes(c, trial) + dockerExtra(c)
 	}
-	d := overhead + lasts(c, trial)
+	d := overhead + lasts(c, trial) + dockerExtra(c)
 	if c.Runtime == chain.RuntimeVM {
 		d += vmExtra
 		if c.Face == chain.FaceDPDK {

@@ -31,15 +31,6 @@ const (
 	hugePagesNeeded                   = 8 // of the pool, for all three functions
 )
 
-// checksTakes is roughly how long the checks take, with their functions: a Docker
-// container starts and stops in half a second.
-func checksTakes(c experiment.Cell, _ time.Duration) time.Duration {
-	if c.Runtime == chain.RuntimeDocker {
-		return 5 * time.Second
-	}
-	return 2 * time.Second
-}
-
 // noHugePages is why huge pages cannot be tried in functions of a runtime on a host;
 // empty: they can.
 func noHugePages(h inventory.Host, rt chain.RuntimeName) string {
@@ -71,7 +62,7 @@ func checksText(inv *inventory.Inventory, c experiment.Cell) string {
 		}
 		return ", hugepages: {2Mi: " + limit + "}"
 	}
-	given, taken, image := "", "", checksImageOf(c.Runtime)
+	given, taken, image := "", "", imageField(c)
 	if cpus := inv.Host.CPUs; len(cpus) > 1 {
 		given, taken = fmt.Sprintf(", cpus: \"%d\"", cpus[len(cpus)-1]), fmt.Sprintf(", cpus: \"%d\"", cpus[0])
 	}

@@ -4,6 +4,7 @@ package published
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -16,8 +17,15 @@ import (
 )
 
 // wakeUp measures how late timers wake a real-time thread in a function.
-func wakeUp(ctx context.Context, r *Runner, live *node.Live, c experiment.Cell) (record.Trial, error) {
+func wakeUp(ctx context.Context, r *Runner, live *node.Live, c experiment.Cell) (t record.Trial, err error) {
 	at := live.State.Sandboxes[client]
+	if at.Guest == "" {
+		undo, failed := at.Tools.Realtime()
+		if failed != nil {
+			return t, failed
+		}
+		defer func() { err = errors.Join(err, undo()) }()
+	}
 	return instrument.WakeUp(ctx, instrument.Endpoint{Name: client, Place: at.Place(), Guest: at.Guest}, c.Stress, r.Run.Trial)
 }
 
@@ -40,5 +48,5 @@ func wakeUpText(_ *inventory.Inventory, c experiment.Cell) string {
 	if c.Runtime == chain.RuntimeVM && c.Kernel != "" {
 		machine = fmt.Sprintf(", vm: {kernel: %s}", c.Kernel)
 	}
-	return fmt.Sprintf("functions:\n  - {name: %s, runtime: %s, command: [sleep, infinity]%s}\n", client, c.Runtime, machine)
+	return fmt.Sprintf("functions:\n  - {name: %s, runtime: %s%s, command: [sleep, infinity]%s}\n", client, c.Runtime, imageField(c), machine)
 }

@@ -27,7 +27,7 @@ func densityText(_ *inventory.Inventory, c experiment.Cell) string {
 	var b strings.Builder
 	b.WriteString("functions:\n")
 	for i := range c.Functions {
-		fmt.Fprintf(&b, "  - {name: f%d, runtime: %s, memory: %s, command: [sh, -c, \"echo %s; exec sleep infinity\"]}\n", i, c.Runtime, idleMemory, ready)
+		fmt.Fprintf(&b, "  - {name: f%d, runtime: %s%s, memory: %s, command: [sh, -c, \"echo %s; exec sleep infinity\"]}\n", i, c.Runtime, imageField(c), idleMemory, ready)
 	}
 	return b.String()
 }

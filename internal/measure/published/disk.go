@@ -16,15 +16,19 @@ import (
 )
 
 // diskOf is a function's disk use in addition to the host's own files, in bytes:
-// its generated files, and a machine's kernel and modules.
-func diskOf(ctx context.Context, state string, live *node.Live, c experiment.Cell) (int64, error) {
+// its generated files, a machine's kernel and modules, and a Docker container's image.
+func (r *Runner) diskOf(ctx context.Context, live *node.Live, c experiment.Cell) (int64, error) {
 	mounts, err := mountPoints()
 	if err != nil {
 		return 0, err
 	}
-	sum, err := sizeBelow(filepath.Join(state, live.Chain.Name, "fn", client), mounts)
-	if err != nil || c.Runtime != chain.RuntimeVM {
+	sum, err := sizeBelow(filepath.Join(r.Node.StateDir, live.Chain.Name, "fn", client), mounts)
+	if err != nil || c.Runtime != chain.RuntimeVM && c.Runtime != chain.RuntimeDocker {
 		return sum, err
+	}
+	if keeper := r.imageKeeper(c.Runtime); keeper != nil {
+		size, err := keeper.ImageSize(ctx, dockerImage(c))
+		return sum + size, err
 	}
 	kernel, err := guest.FindKernel(ctx, guest.Generic)
 	if err != nil {

@@ -33,7 +33,7 @@ func echoText(inv *inventory.Inventory, c experiment.Cell) string {
 	}
 	text := hostsText(c) + "functions:\n"
 	for i, f := range []string{client, server} {
-		text += fmt.Sprintf("  - {name: %s,%s runtime: %s%s, ports: [{name: p%d, ip: 10.99.0.%d/24, face: %s}]}\n", f, hostText(c, i), c.Runtime, cpus, i, i+1, c.Face)
+		text += fmt.Sprintf("  - {name: %s,%s runtime: %s%s%s, ports: [{name: p%d, ip: 10.99.0.%d/24, face: %s}]}\n", f, hostText(c, i), c.Runtime, imageField(c), cpus, i, i+1, c.Face)
 	}
 	return text + fmt.Sprintf("links:\n  - {name: link, ends: [%s.%s, %s.%s], transport: %s%s}\n", client, clientPort, server, sink, c.Transport, forwardingText(c))
 }

@@ -3,6 +3,7 @@
 package published
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/drayage/dray/internal/function/guest"
+	"github.com/drayage/dray/internal/function/lab"
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/result/report"
@@ -35,9 +38,6 @@ type Lab struct {
 	Datapath bool
 }
 
-// debianGeneric is the version suffix of Debian's generic kernels.
-const debianGeneric = "-amd64"
-
 // Lacks are the kernel features that a cell needs and this host lacks, by package
 // lab's names. A required kernel other than this one is listed by its flavour.
 func Lacks(inv *inventory.Inventory, datapath bool, c experiment.Cell) []string {
@@ -51,8 +51,7 @@ func Lacks(inv *inventory.Inventory, datapath bool, c experiment.Cell) []string 
 	if ownKernel(c) {
 		return lacks
 	}
-	generic := strings.HasSuffix(inv.Host.Kernel, debianGeneric) && !inv.Host.Realtime
-	if c.Kernel == chain.VMKernelGeneric && !generic || c.Kernel == chain.VMKernelRT && !inv.Host.Realtime {
+	if c.Kernel != "" && !lab.Runs(inv.Host, guest.Flavour(c.Kernel)) {
 		lacks = append(lacks, string(c.Kernel))
 	}
 	return lacks
@@ -86,10 +85,7 @@ func inLab(inv *inventory.Inventory) bool {
 
 // flavour is the kernel of a cell's guest.
 func flavour(c experiment.Cell) chain.VMKernel {
-	if c.Kernel == chain.VMKernelRT {
-		return chain.VMKernelRT
-	}
-	return chain.VMKernelGeneric
+	return cmp.Or(c.Kernel, chain.VMKernelGeneric)
 }
 
 // Divide returns which cells are measured in a lab guest, with which kernel, and why
@@ -116,6 +112,9 @@ func Divide(inv *inventory.Inventory, l Lab, cells []experiment.Cell) (inGuest m
 // shortfall describes what a cell lacks here.
 func shortfall(lacks []string) string {
 	last := lacks[len(lacks)-1]
+	if last == string(chain.VMKernelLowLatency) {
+		return "this kernel is not Debian's generic one with " + guest.FullPreemption
+	}
 	if last == string(chain.VMKernelGeneric) || last == string(chain.VMKernelRT) {
 		return fmt.Sprintf("this kernel is not Debian's %s one", last)
 	}
@@ -129,6 +128,8 @@ func (l Lab) obstacle(inv *inventory.Inventory, c experiment.Cell) string {
 		return "this is already a lab guest"
 	case c.Runtime == chain.RuntimeVM:
 		return "nested emulation: a lab guest cannot run virtual machines"
+	case c.Runtime == chain.RuntimeDocker:
+		return "no Docker daemon runs in a lab guest"
 	case l.Off != "":
 		return l.Off
 	}
@@ -182,16 +183,45 @@ func PartDir(dir string, kernel chain.VMKernel) string {
 // labShare is the lab's maximum share of a time-limited run.
 const labShare = 0.4
 
-// labLeft is the share of that time for each remaining guest.
-func labLeft(run *report.ExperimentsRun) time.Duration {
-	open := slices.DeleteFunc(Flavours(run), func(k chain.VMKernel) bool { return slices.Contains(run.LabDone, k) })
+// labLeft is the share of that time for the next guest. The remaining guests share what is
+// left by how long their cells take: one may have ten times as many as another.
+func labLeft(run *report.ExperimentsRun, kernel chain.VMKernel) time.Duration {
 	left := time.Duration(labShare*float64(run.AtMost)) - run.Took
-	return max(time.Second, left/time.Duration(max(1, len(open))))
+	var all time.Duration
+	for _, k := range Flavours(run) {
+		if !slices.Contains(run.LabDone, k) {
+			all += labTime(run, k)
+		}
+	}
+	share := float64(labTime(run, kernel)) / float64(max(1, all))
+	return max(time.Second, time.Duration(share*float64(left)))
+}
+
+// labTime is roughly how long all cells of a guest take, and its boot.
+func labTime(run *report.ExperimentsRun, kernel chain.VMKernel) time.Duration {
+	return bootTime(run) + Estimate(unlimited(run, kernel))
+}
+
+// bootTime is roughly how long a lab guest takes to boot.
+func bootTime(run *report.ExperimentsRun) time.Duration {
+	if run.Emulated {
+		return labBoot
+	}
+	return labBootKVM
 }
 
 // Part is a guest's part of a run: those rows, for so many rounds. The guest
 // itself records whose figures they are, and what it cannot run.
 func Part(run *report.ExperimentsRun, kernel chain.VMKernel) *report.ExperimentsRun {
+	part := unlimited(run, kernel)
+	if run.AtMost > 0 {
+		part.AtMost = labLeft(run, kernel)
+	}
+	return part
+}
+
+// unlimited is that part without a time limit.
+func unlimited(run *report.ExperimentsRun, kernel chain.VMKernel) *report.ExperimentsRun {
 	part := &report.ExperimentsRun{
 		Schema: run.Schema, ID: run.ID, Profile: run.Profile, Rounds: run.LabRounds, Trial: run.Trial, Started: time.Now(), Seed: run.Seed,
 		Program: run.Program, Part: true, Emulated: run.Emulated, Skipped: map[string]string{},
@@ -204,9 +234,6 @@ func Part(run *report.ExperimentsRun, kernel chain.VMKernel) *report.Experiments
 			e.Rows, e.Claims = rows, nil
 			part.Experiments = append(part.Experiments, e)
 		}
-	}
-	if run.AtMost > 0 {
-		part.AtMost = labLeft(run)
 	}
 	return part
 }
@@ -291,11 +318,7 @@ func labEstimate(run *report.ExperimentsRun) time.Duration {
 		if slices.Contains(run.LabDone, kernel) {
 			continue
 		}
-		sum += labBootKVM
-		if run.Emulated {
-			sum += labBoot - labBootKVM
-		}
-		sum += Estimate(part)
+		sum += bootTime(run) + Estimate(part)
 	}
 	return sum
 }

@@ -40,7 +40,7 @@ func Assign(ctx context.Context, run *report.ExperimentsRun, inv *inventory.Inve
 			accel, err := guest.TCG, lab.Programs()
 			if !use.Dry {
 				use.Say("Looking for a lab guest with the kernel %s", k)
-				accel, err = lab.Ready(ctx, k == chain.VMKernelRT)
+				accel, err = lab.Ready(ctx, guest.Flavour(k))
 			}
 			if err != nil {
 				why = "no lab guest: " + err.Error()
@@ -111,7 +111,7 @@ func labPart(ctx context.Context, s *Dir, kernel chain.VMKernel, say func(string
 	stop := watchPart(dir, part, say)
 	defer stop()
 	var said bytes.Buffer
-	r, failed := lab.Run(ctx, lab.Needs{Features: Needs(s.Run, kernel), RT: kernel == chain.VMKernelRT, Guest: true}, lab.Command{
+	r, failed := lab.Run(ctx, lab.Needs{Features: Needs(s.Run, kernel), Kernel: guest.Flavour(kernel), Guest: true}, lab.Command{
 		Argv: []string{own, "bench", "--resume", dir, "--quiet"}, OutDir: dir, Stdout: io.Discard, Stderr: &said,
 		Progress: func(text string) { say("Lab: %s", text) },
 	})

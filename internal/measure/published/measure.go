@@ -38,7 +38,7 @@ func (r *Runner) measure(ctx context.Context, c experiment.Cell) (record.Trial, 
 	if own {
 		t, err = p.run(ctx, r, live, c)
 	} else if c.Tool == experiment.ToolStart {
-		t, err = start(ctx, r.Node.StateDir, live, c, began)
+		t, err = r.start(ctx, live, c, began)
 	} else {
 		t, err = r.link(ctx, live, c)
 	}
@@ -166,7 +166,7 @@ const startTime = 2 * time.Minute
 
 // start waits until the function's command has written, then reads its control
 // group's memory and its disk needs.
-func start(ctx context.Context, state string, live *node.Live, c experiment.Cell, began time.Time) (record.Trial, error) {
+func (r *Runner) start(ctx context.Context, live *node.Live, c experiment.Cell, began time.Time) (record.Trial, error) {
 	t := record.Trial{Quantity: record.QStart, Start: began, Marks: []string{}}
 	stop, err := supervise(ctx, live)
 	if err != nil {
@@ -185,7 +185,7 @@ func start(ctx context.Context, state string, live *node.Live, c experiment.Cell
 	if err != nil {
 		return t, err
 	}
-	disk, err := diskOf(ctx, state, live, c)
+	disk, err := r.diskOf(ctx, live, c)
 	t.Raw = fmt.Sprintf("memory %d, disk %d\n", usage.Memory, disk)
 	t.Bench = &record.Bench{Cost: &record.Cost{Memory: usage.Memory}}
 	t.Experiment = &record.Experiment{Values: map[string]float64{

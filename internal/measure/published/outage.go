@@ -17,6 +17,7 @@ import (
 	"github.com/drayage/dray/internal/measure/instrument"
 	"github.com/drayage/dray/internal/node"
 	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/experiment"
 )
 
@@ -35,12 +36,12 @@ const (
 // outageText is a sender that is restarted, and a receiver that is not.
 func outageText(c experiment.Cell) string {
 	path, err := instrument.FindOwn(generator)
-	if err != nil {
-		path = generator // the function will not find it either, and say so
+	if err != nil || c.Runtime == chain.RuntimeDocker { // the image has its own
+		path = generator // without one the function does not find it either, and says so
 	}
 	function := func(name, role, port, more string) string {
-		return fmt.Sprintf("  - {name: %s, runtime: %s%s, command: [%q, %s, --port, \"dray:%s\", --interval, %v, --peer-timeout, %ds], ports: [{name: %s, face: native}]}\n",
-			name, c.Runtime, more, path, role, port, outageTick, int(outagePatience.Seconds()), port)
+		return fmt.Sprintf("  - {name: %s, runtime: %s%s%s, command: [%q, %s, --port, \"dray:%s\", --interval, %v, --peer-timeout, %ds], ports: [{name: %s, face: native}]}\n",
+			name, c.Runtime, imageField(c), more, path, role, port, outageTick, int(outagePatience.Seconds()), port)
 	}
 	send := fmt.Sprintf("send, --rate, %dpps, --catch-up, 100ms", outageRate)
 	return "functions:\n" + function(client, send, clientPort, ", restart: always") + function(server, "sink", sink, "") +

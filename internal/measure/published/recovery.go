@@ -19,7 +19,7 @@ func recoveryText(_ *inventory.Inventory, c experiment.Cell) string {
 	if c.Transport != "" {
 		return outageText(c)
 	}
-	return fmt.Sprintf("functions:\n  - {name: %s, runtime: %s, restart: always, command: [sh, -c, \"echo %s; exec sleep infinity\"]}\n", client, c.Runtime, ready)
+	return fmt.Sprintf("functions:\n  - {name: %s, runtime: %s%s, restart: always, command: [sh, -c, \"echo %s; exec sleep infinity\"]}\n", client, c.Runtime, imageField(c), ready)
 }
 
 // recoveryTime is roughly how long a function takes to start and be replaced.

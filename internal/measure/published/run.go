@@ -133,7 +133,7 @@ func patienceFor(run *report.ExperimentsRun, c experiment.Cell) time.Duration {
 	if c.Runtime == chain.RuntimeVM && c.Face == chain.FaceDPDK {
 		most += machinePatience
 	}
-	return most
+	return most + 2*dockerExtra(c)
 }
 
 // demand is the threads that always want a CPU. What bench measures it marks

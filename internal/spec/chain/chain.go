@@ -200,8 +200,9 @@ func (f Function) MachineMemory() units.Bytes {
 type VMKernel string
 
 const (
-	VMKernelGeneric VMKernel = "generic" // the default: linux-image-amd64
-	VMKernelRT      VMKernel = "rt"      // PREEMPT_RT: linux-image-rt-amd64
+	VMKernelGeneric    VMKernel = "generic"    // the default: linux-image-amd64
+	VMKernelLowLatency VMKernel = "lowlatency" // the same, booted with preempt=full
+	VMKernelRT         VMKernel = "rt"         // PREEMPT_RT: linux-image-rt-amd64
 )
 
 // Face is how a function sees its port.

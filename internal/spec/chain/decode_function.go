@@ -70,8 +70,8 @@ var externalFields = []parse.Field[External]{
 }
 
 var vmFields = []parse.Field[VM]{
-	parse.ChoiceField("kernel", "The Debian kernel that it boots: `generic`, linux-image-amd64; `rt`, linux-image-rt-amd64 with PREEMPT_RT. The package is downloaded once, and never installed.",
-		vmKernels, func(v *VM) *VMKernel { return &v.Kernel }).Default("generic"),
+	parse.ChoiceField("kernel", "The Debian kernel that it boots: `generic`, linux-image-amd64; `lowlatency`, the same with preempt=full on its command line, because Debian has no lowlatency package; `rt`, linux-image-rt-amd64 with PREEMPT_RT. The package is downloaded once, and never installed.",
+		VMKernels, func(v *VM) *VMKernel { return &v.Kernel }).Default("generic"),
 	parse.BooleanField("hugepages", "Whether the host's 2Mi huge pages back the machine's memory.",
 		func(v *VM) *bool { return &v.HugePages }).Default(false),
 	parse.BooleanField("nohz_full", "Whether the kernel's tick stops on every virtual CPU but the first while a single thread runs there (`nohz_full`, and `rcu_nocbs` for the same CPUs). The machine then has at least two virtual CPUs.",

@@ -7,7 +7,7 @@ package chain
 var (
 	policies    = []OnInfeasible{Refuse, Warn}
 	runtimes    = []RuntimeName{RuntimeRunc, RuntimeProcess, RuntimeDocker, RuntimeVM, RuntimeExternal}
-	vmKernels   = []VMKernel{VMKernelGeneric, VMKernelRT}
+	VMKernels   = []VMKernel{VMKernelGeneric, VMKernelLowLatency, VMKernelRT}
 	vmRuntimes  = []RuntimeName{RuntimeProcess, RuntimeRunc}
 	restarts    = []Restart{RestartNever, RestartOnFailure, RestartAlways}
 	Faces       = []Face{FaceNetdev, FaceNative, FaceDPDK}

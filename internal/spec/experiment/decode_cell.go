@@ -35,7 +35,7 @@ var cellFields = []parse.Field[Cell]{
 		chain.Forwardings, func(c *Cell) *chain.Forwarding { return &c.Forwarding }),
 	parse.ChoiceField("face", "How the functions see their ports.",
 		chain.Faces, func(c *Cell) *chain.Face { return &c.Face }),
-	parse.ChoiceField("runtime", "How the functions run; docker is for the tool checks, in the image dray-debian.",
+	parse.ChoiceField("runtime", "How the functions run: docker in the image dray-debian, or dray-vnf if their command is a program of Drayage's.",
 		runtimes, func(c *Cell) *chain.RuntimeName { return &c.Runtime }),
 	parse.ChoiceField("vnf", "What is between the generator's ports.",
 		matrix.VNFs, func(c *Cell) *matrix.VNF { return &c.VNF }).Called("VNF"),
@@ -73,8 +73,8 @@ var cellFields = []parse.Field[Cell]{
 		2, mostTimes, func(c *Cell) *int { return &c.Times }),
 	parse.BooleanField("bulk", "Whether an unlimited TCP stream runs in the same direction at the same time.",
 		func(c *Cell) *bool { return &c.Bulk }),
-	parse.ChoiceField("kernel", "The required flavour of Debian's kernel: `rt` is PREEMPT_RT.",
-		[]chain.VMKernel{chain.VMKernelGeneric, chain.VMKernelRT}, func(c *Cell) *chain.VMKernel { return &c.Kernel }),
+	parse.ChoiceField("kernel", "The required flavour of Debian's kernel: `lowlatency` is the generic one booted with preempt=full, `rt` is PREEMPT_RT.",
+		chain.VMKernels, func(c *Cell) *chain.VMKernel { return &c.Kernel }),
 	parse.ChoiceField("vm_runtime", "How the function runs in its machine: `runc`, as a container. Default: as a process.",
 		[]chain.RuntimeName{chain.RuntimeRunc}, func(c *Cell) *chain.RuntimeName { return &c.VMRuntime }).Called("runtime in a machine").As(schema.Const("runc")),
 	parse.BooleanField("nohz_full", "Whether the machine's kernel stops its tick on a CPU with a single running thread.",
@@ -119,8 +119,5 @@ func decodeCell(d *parse.Decoder, n *yaml.Node, c *Cell) {
 	checkCellHosts(d, c, values, slices.Contains(own.takes, "hosts"))
 	if c.Datapath != "" && c.Transport != "ovs" && c.Transport != "ovs-vxlan" {
 		d.Fail(values["datapath"], "remove it, or use the transport ovs or ovs-vxlan", "only Open vSwitch has a datapath to choose")
-	}
-	if c.Tool != ToolChecks && c.Runtime == chain.RuntimeDocker {
-		d.Fail(values["runtime"], "write runc; a dray bench matrix can run Docker containers", "only the tool %s runs in Docker containers", ToolChecks)
 	}
 }

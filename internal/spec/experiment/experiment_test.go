@@ -71,7 +71,7 @@ func TestBadExperiments(t *testing.T) {
 		goodRow + "claims: [{text: t, less: a, than: zz}]\n":                                                                                        `the row "zz", which does not exist`,
 		goodRow + "claims: [{text: t, less: a, than: a}]\n":                                                                                         "with itself",
 		"  - {name: a, title: A, figure: jitter, cell: {tool: tcp, transport: veth, runtime: runc}}\n":                                              "does not measure the figure",
-		"  - {name: a, title: A, figure: throughput, cell: {tool: tcp, transport: veth, runtime: docker}}\n":                                        "runs in Docker containers",
+		"  - {name: a, title: A, figure: runs, cell: {tool: image, image: debian, runtime: docker}}\n":                                              "write runc",
 		"  - {name: a, title: A, figure: throughput, cell: {tool: tcp, runtime: runc}}\n":                                                           `needs the field "transport"`,
 		"  - {name: a, title: A, figure: throughput, cell: {tool: tcp, transport: veth, runtime: runc, load: max}}\n":                               `takes no field "load"`,
 		"  - {name: a, title: A, figure: jitter, cell: {tool: udp, transport: veth, runtime: runc, load: max}}\n":                                   "sends at a bit rate",

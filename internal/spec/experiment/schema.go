@@ -49,22 +49,6 @@ const cellRules = `{
 	    ]
 	  },
 	  "dependentSchemas": {
-	    "runtime": {
-	      "if": {
-	        "properties": {
-	          "runtime": {
-	            "const": "docker"
-	          }
-	        }
-	      },
-	      "then": {
-	        "properties": {
-	          "tool": {
-	            "const": "checks"
-	          }
-	        }
-	      }
-	    },
 	    "batch": {
 	      "properties": {
 	        "face": {

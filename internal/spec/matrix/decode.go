@@ -41,7 +41,7 @@ var fields = append(parse.Header(Kind, func(b *Matrix) (_, _ *string) { return &
 		chain.Faces, func(b *Matrix) *[]chain.Face { return &b.Faces }).Called("face"),
 	parse.WordsField("runtimes", "How the functions run; the instruments measure inside them.",
 		runtimes, func(b *Matrix) *[]chain.RuntimeName { return &b.Runtimes }).Called("runtime").Default([]string{"runc"}),
-	parse.ReadField("image", "The image of docker functions. No program from it runs. Required if `runtimes` lists docker, and refused otherwise.",
+	parse.ReadField("image", "The image of docker functions. Of its programs only dray-vnf runs, for the VNFs other than direct: `dray image vnf` has it. Required if `runtimes` lists docker, and refused otherwise.",
 		schema.Text(), chain.DecodeImage, func(b *Matrix) *string { return &b.Image }),
 	parse.ReadField("hugepages", "The maximum of huge pages of each function with DPDK ports, by page size, as in a chain file. Default: plain pages.",
 		schema.Schema{{Name: "type", Value: "object"}, {Name: "additionalProperties", Value: false}, {Name: "minProperties", Value: 1}, {Name: "properties", Value: schema.Schema{{Name: "2Mi", Value: schema.Schema{{Name: "type", Value: "string"}}}, {Name: "1Gi", Value: schema.Schema{{Name: "type", Value: "string"}}}}}}, chain.DecodeHugePages, func(b *Matrix) *[]chain.HugePages { return &b.HugePages }),
