@@ -35,9 +35,9 @@ trap 'exit 130' INT
 trap 'exit 143' TERM
 
 # Its mounts vanish with its mount namespace. In the host's network namespace "--bridge none" would delete
-# docker0. If this script is killed, so is the daemon.
+# docker0. If this script is killed, so is the daemon. Drayage counts memory in its own control groups; systemd's driver would leave them.
 setpriv --pdeathsig TERM unshare --mount --net dockerd --host "$DOCKER_HOST" --data-root "$dir/data" --exec-root "$dir/exec" \
-	--pidfile "$dir/pid" --bridge none --iptables=false --ip6tables=false >"$dir/log" 2>&1 </dev/null &
+	--pidfile "$dir/pid" --exec-opt native.cgroupdriver=cgroupfs --bridge none --iptables=false --ip6tables=false >"$dir/log" 2>&1 </dev/null &
 daemon=$!
 for _ in {1..600}; do
 	docker version >/dev/null 2>&1 && break

@@ -112,6 +112,8 @@ func (a *app) experimentPlan(run *report.ExperimentsRun) error {
 	}
 	fmt.Fprintf(a.out, "%s, profile %s: %s, trials of %v, about %v\n", count(len(run.Experiments), "experiment"), run.Profile,
 		count(run.Rounds, "round"), run.Trial, about.Round(time.Second))
+	rows, inGuest, notRun := published.Planned(run)
+	fmt.Fprintf(a.out, "%s: %d to be measured on this host, %d in lab guests, %d not run here\n", count(rows, "row"), rows-inGuest-notRun, inGuest, notRun)
 	for _, e := range run.Experiments {
 		fmt.Fprintf(a.out, "%s: %s\n", report.Plain(e.Name), report.Plain(e.Title))
 		for _, r := range e.Rows {

@@ -68,7 +68,15 @@ func dense(ctx context.Context, _ *Runner, live *node.Live, c experiment.Cell) (
 	}
 	t.Raw = fmt.Sprintf("%d of %d functions started, %d run, memory %d\n", started, c.Functions, up, usage.Memory)
 	t.Experiment = density(started, up, c.Functions, t.Duration, usage.Memory)
-	return t, nil
+	if up == 0 {
+		return t, nil
+	}
+	why, err := memoryElsewhere(ctx, live, "f0", c)
+	if why != "" {
+		delete(t.Experiment.Values, "memory")
+		t.Experiment.Why["memory"] = why
+	}
+	return t, err
 }
 
 // awaitDense waits until the commands of that many functions have run, and returns

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/drayage/dray/internal/function/runtime"
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/node"
 	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/experiment"
 	"github.com/drayage/dray/internal/spec/matrix"
@@ -59,6 +61,23 @@ func dockerExtra(c experiment.Cell) time.Duration {
 		return 0
 	}
 	return dockerWait * time.Duration(max(ends, c.Functions))
+}
+
+// memoryElsewhere is why the chain's control group does not count a running function's
+// memory; empty: it does.
+func memoryElsewhere(ctx context.Context, live *node.Live, function string, c experiment.Cell) (string, error) {
+	if c.Runtime != chain.RuntimeDocker {
+		return "", nil
+	}
+	process, err := processOf(ctx, live, function)
+	if err != nil {
+		return "", err
+	}
+	at, err := host.CgroupOf(process.PID)
+	if err != nil || strings.HasPrefix(at.Path, live.Cgroup().Path+"/") {
+		return "", err
+	}
+	return "Docker puts its containers into control groups of systemd's: start dockerd with --exec-opt native.cgroupdriver=cgroupfs", nil
 }
 
 // imageLook bounds how long an engine may take to list its images.

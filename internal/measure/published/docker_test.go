@@ -66,6 +66,15 @@ func TestProgressNamesExperiments(t *testing.T) {
 	}
 }
 
+// Each row is planned once.
+func TestPlanned(t *testing.T) {
+	run := labRun()
+	run.Skipped[tcp("sr-iov").String()] = "no VF"
+	if rows, inGuest, notRun := Planned(run); rows != 6 || inGuest != 1 || notRun != 2 {
+		t.Errorf("%d rows, %d in a guest, %d not run", rows, inGuest, notRun)
+	}
+}
+
 // No lab guest runs a Docker daemon.
 func TestDockerNeedsThisKernel(t *testing.T) {
 	c := below("sfq", chain.RuntimeDocker)

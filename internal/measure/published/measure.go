@@ -186,10 +186,18 @@ func (r *Runner) start(ctx context.Context, live *node.Live, c experiment.Cell, 
 		return t, err
 	}
 	disk, err := r.diskOf(ctx, live, c)
+	if err != nil {
+		return t, err
+	}
 	t.Raw = fmt.Sprintf("memory %d, disk %d\n", usage.Memory, disk)
 	t.Bench = &record.Bench{Cost: &record.Cost{Memory: usage.Memory}}
 	t.Experiment = &record.Experiment{Values: map[string]float64{
 		"start_time": t.Duration.Seconds(), "memory": float64(usage.Memory) / mega, "disk": float64(disk) / mega,
 	}}
+	why, err := memoryElsewhere(ctx, live, client, c)
+	if why != "" {
+		delete(t.Experiment.Values, "memory")
+		t.Experiment.Why = map[string]string{"memory": why}
+	}
 	return t, err
 }

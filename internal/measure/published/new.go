@@ -48,6 +48,24 @@ func HowMeasured(run *report.ExperimentsRun, r experiment.Row) string {
 	return c
 }
 
+// Planned counts the rows of a run: all, those measured in a lab guest, and those not
+// measured.
+func Planned(run *report.ExperimentsRun) (rows, inGuest, notRun int) {
+	for _, e := range run.Experiments {
+		for _, r := range e.Rows {
+			rows++
+			c := r.Cell.String()
+			switch {
+			case r.NotRun != "" || run.Skipped[c] != "" || Unanswered(run.Host, r) != "":
+				notRun++
+			case run.Lab[c] != "":
+				inGuest++
+			}
+		}
+	}
+	return rows, inGuest, notRun
+}
+
 func rounds(n int) string {
 	if n == 1 {
 		return "1 round"
