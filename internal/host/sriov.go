@@ -126,3 +126,6 @@ func interfaceAt(sysfs, address string) (link string, there bool) {
 	}
 	return onlyInterface(device), true
 }
+
+// IsPCIAddress reports whether the text is a full address on the PCI bus.
+func IsPCIAddress(text string) bool { return pciAddress.MatchString(text) }

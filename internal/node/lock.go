@@ -89,7 +89,7 @@ func touch(path string) error {
 
 // withRootLock calls f while no other `dray` claims or collects a chain.
 func (n *Node) withRootLock(ctx context.Context, f func() error) error {
-	if err := n.makeStateDir(); err != nil {
+	if err := host.MakeStateDir(n.StateDir); err != nil {
 		return err
 	}
 	path := filepath.Join(n.StateDir, ".lock")
@@ -102,25 +102,4 @@ func (n *Node) withRootLock(ctx context.Context, f func() error) error {
 	}
 	defer l.Close()
 	return f()
-}
-
-// makeStateDir makes the state directory if it is missing.
-func (n *Node) makeStateDir() error {
-	if err := os.MkdirAll(n.StateDir, 0o711); err != nil {
-		return fmt.Errorf("state directory: %w (run as root, or set DRAY_STATE)", err)
-	}
-	return checkStateDir(n.StateDir)
-}
-
-// checkStateDir rejects a directory that other users can write to: whatever its
-// journals name is removed.
-func checkStateDir(dir string) error {
-	var st unix.Stat_t
-	if err := unix.Stat(dir, &st); err != nil {
-		return fmt.Errorf("state directory %s: %w", dir, err)
-	}
-	if int(st.Uid) != os.Geteuid() || st.Mode&0o022 != 0 {
-		return fmt.Errorf("state directory %s: another user owns it or may write to it; chown and chmod go-w it, or set DRAY_STATE", dir)
-	}
-	return nil
 }

@@ -87,7 +87,7 @@ func (n *Node) Measure(ctx context.Context, command string, wait func(Measurer) 
 // openMeasuring opens the file for root alone: an ordinary user must not block
 // every measurement.
 func (n *Node) openMeasuring() (*os.File, error) {
-	if err := n.makeStateDir(); err != nil {
+	if err := host.MakeStateDir(n.StateDir); err != nil {
 		return nil, err
 	}
 	return os.OpenFile(filepath.Join(n.StateDir, fileMeasuring), os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW, 0o600)

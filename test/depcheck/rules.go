@@ -23,7 +23,7 @@ var Repository = Rules{
 		}},
 		{Path: "internal/plan", On: []string{"internal/spec"}},
 		{Path: "internal/host", On: []string{"internal/spec"}, Floors: [][]string{
-			{"step", "leftover", "bpf"}, {"."}, {"oci"}, {"sidecar"},
+			{"step", "leftover", "bpf"}, {"."}, {"oci", "prepare"}, {"sidecar"},
 		}},
 		// Tests and the packages in TestOnly may import it, nothing else.
 		{Path: "test/testenv", On: []string{"internal/host"}},

@@ -98,7 +98,7 @@ func (b *bench) clear() {
 			b.dray("down", e.Name())
 		}
 	}
-	for _, note := range []string{".lock", ".measuring", ".ran", "calibration.json"} { // these outlive chains
+	for _, note := range []string{".lock", ".measuring", ".preparing", ".ran", "calibration.json"} { // these outlive chains
 		_ = os.Remove(filepath.Join(b.state, note))
 	}
 	if err := os.Remove(b.state); err != nil {

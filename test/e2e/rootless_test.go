@@ -66,7 +66,7 @@ func TestWithoutRoot(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ line, want string }{
-		{"doctor", "not tried: only root can"}, {"doctor --json", `"schema": "dray.inventory/1"`},
+		{"doctor", "not tried: only root can"}, {"doctor --json", `"schema": "dray.inventory/1"`}, {"doctor --fix", "to do"},
 		{"plan " + file, "feasible"}, {"plan --json " + file, `"schema": "dray.plan/1"`},
 		{"bench --list", "quick"}, {"bench quick --dry-run", "to be measured"}, {"bench --all --dry-run", "v19-switches"},
 		{"image", "iperf"}, {"--version", "dray"}, {"up --help", "Usage"},
@@ -79,6 +79,7 @@ func TestWithoutRoot(t *testing.T) {
 	for _, line := range []string{
 		"run chain.yaml", "up chain.yaml", "status", "verify c", "logs c f", "exec c f true", "relink c l veth", "down c", "gc",
 		"bench quick", "bench --resume .", "calibrate", "top", "capture c f.p", "metrics", "image iperf", "daemon c", "lab -- true",
+		"doctor --fix --apply", "doctor --revert",
 	} {
 		r := asNobody(t, dir, state, strings.Fields(line)...)
 		if want := "dray: must be root; try: sudo dray " + line + "\n"; r.Code != 1 || r.Err != want || r.Stdout != "" {

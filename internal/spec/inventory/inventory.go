@@ -60,7 +60,7 @@ type Host struct {
 	Arch        string    `json:"arch"`    // GOARCH
 	CPUModel    string    `json:"cpu_model"`
 	CPUs        []int     `json:"cpus"`         // usable by functions: online, and allowed for this process or isolated; ascending
-	Isolated    []int     `json:"isolated"`     // isolcpus, ascending
+	Isolated    []int     `json:"isolated"`     // by isolcpus, or kept free of programs at run time; ascending
 	Governor    string    `json:"governor"`     // scaling governor; "none" if there is no cpufreq
 	NUMANodes   int       `json:"numa_nodes"`   // at least 1
 	MemoryTotal uint64    `json:"memory_total"` // bytes
