@@ -11,6 +11,7 @@ import (
 	"github.com/drayage/dray/experiments"
 	"github.com/drayage/dray/images"
 	"github.com/drayage/dray/internal/function/lab"
+	"github.com/drayage/dray/internal/host"
 	transports "github.com/drayage/dray/internal/link/all"
 	"github.com/drayage/dray/internal/measure/published"
 	"github.com/drayage/dray/internal/measure/verify"
@@ -46,6 +47,7 @@ func (a *app) complete(root *cobra.Command) {
 		"bench":   {"profile": experimentProfiles(), "containers": {string(chain.RuntimeRunc), string(chain.RuntimeDocker)}},
 		"init":    {"face": slices.Sorted(maps.Keys(faceTexts)), "runtime": slices.Sorted(maps.Keys(runtimeTexts))},
 		"lab":     {"need": lab.Features()},
+		"doctor":  {"hugepages": {leaveOut}, "isolate": {leaveOut}, "governor": {"performance", leaveOut}, "bind": uplinkNames()},
 		"compare": {"format": {formatText, formatJSON, formatBenchstat}},
 		"":        {"color": {colorAuto, colorAlways, colorNever}},
 	} {
@@ -137,6 +139,16 @@ func transportNames([]string) []string {
 	var names []string
 	for _, t := range transports.All() {
 		names = append(names, t.Name())
+	}
+	return names
+}
+
+// uplinkNames are the interfaces that could have a network card.
+func uplinkNames() []string {
+	var names []string
+	links, _ := host.Uplinks() // without them, a shell offers nothing
+	for _, l := range links {
+		names = append(names, l.Name)
 	}
 	return names
 }

@@ -172,29 +172,6 @@ func (a *app) printPlan(j *chainrun.Job) error {
 	return a.printText(func(w io.Writer, width int) error { return p.Text(w, width, a.verbose) })
 }
 
-func (a *app) doctorCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "doctor",
-		Short: "Show what this host can do, what is missing, and how to fix it",
-		Args:  args(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			a.progress("Trying every transport, runtime, qdisc and instrument")
-			n, err := a.node()
-			if err != nil {
-				return err
-			}
-			inv, err := a.inspect(cmd.Context(), n)
-			if err != nil {
-				return err
-			}
-			if a.json {
-				return a.printJSON(schemaInventory, inv)
-			}
-			return a.printText(func(w io.Writer, width int) error { return doctor.Text(w, inv, width) })
-		},
-	}
-}
-
 // printTo replaces a file atomically. If several replace it at once, one wins.
 func printTo(path string, write func(io.Writer) error) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-")

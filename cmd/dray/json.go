@@ -18,6 +18,7 @@ import (
 const (
 	schemaError           = "dray.error/1"
 	schemaInventory       = "dray.inventory/1"
+	schemaPreparation     = "dray.preparation/1"
 	schemaPlan            = "dray.plan/1"
 	schemaChain           = "dray.chain/1"
 	schemaStatus          = "dray.status/1"

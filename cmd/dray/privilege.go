@@ -39,6 +39,10 @@ func (a *app) checkRoot(cmd *cobra.Command, user int) error {
 	if !needed || user == 0 || slices.ContainsFunc(strings.Split(flags, ","), given) {
 		return nil
 	}
+	return a.mustBeRoot(cmd)
+}
+
+func (a *app) mustBeRoot(cmd *cobra.Command) error {
 	return &fixableError{
 		Text: "must be root",
 		Fix:  "sudo " + shellWords(append([]string{cmd.Root().Name()}, a.argv...)),

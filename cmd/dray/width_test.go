@@ -66,7 +66,7 @@ func fits(t *testing.T, what, text string) {
 func TestInspectionFitsTheTerminal(t *testing.T) {
 	for _, args := range [][]string{
 		{"plan", "../../examples/f1-split.yaml"}, {"plan", "--verbose", "../../examples/f1-split.yaml"}, {"plan", "--warn", "../../examples/two-hosts.yaml"},
-		{"doctor"}, {"bench", "--list"}, {"image"},
+		{"doctor"}, {"doctor", "--fix", "--isolate", "1"}, {"bench", "--list"}, {"image"},
 	} {
 		fits(t, strings.Join(args, " "), onTerminal(t, args...))
 	}

@@ -30,7 +30,7 @@ var guides = []struct {
 }{
 	{"README.md", 1}, {"docs/tour.md", 5}, {"docs/native-ports.md", 5}, {"docs/dpdk-ports.md", 3}, {"docs/net-dray.md", 2}, {"docs/switches.md", 1},
 	{"docs/method.md", 1}, {"docs/vnf.md", 5}, {"docs/bench.md", 5}, {"docs/experiments.md", 3}, {"docs/vm.md", 2},
-	{"docs/hosts.md", 1}, {"docs/images.md", 1}, {"docs/install.md", 2},
+	{"docs/hosts.md", 1}, {"docs/images.md", 1}, {"docs/install.md", 2}, {"docs/prepare.md", 1},
 }
 
 // TestEveryCommandOfTheGuidesWorks runs the blocks of each guide in order, as a

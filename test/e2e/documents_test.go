@@ -21,7 +21,7 @@ func TestDocuments(t *testing.T) {
 	b := newBench(t)
 	file := b.file(pair{Name: "json", Face: "native", Command: "[sleep, '1000']"}.yaml())
 	for _, c := range []struct{ line, schema string }{
-		{"doctor", "dray.inventory/1"}, {"plan " + file, "dray.plan/1"},
+		{"doctor", "dray.inventory/1"}, {"doctor --fix", "dray.preparation/1"}, {"doctor --revert", "dray.preparation/1"}, {"plan " + file, "dray.plan/1"},
 		{"up " + file, "dray.chain/1"}, {"status", "dray.status/1"}, {"relink json ab veth", "dray.link/1"},
 		{"top --samples 1", "dray.sample/1"},
 		{"down json", "dray.chain/1"}, {"gc", "dray.removed/1"}, {"image", "dray.images/1"},

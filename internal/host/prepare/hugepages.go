@@ -13,7 +13,6 @@ import (
 )
 
 const (
-	hugePagesDir = "sys/kernel/mm/hugepages"
 	// wantedHugePages is enough for a few DPDK functions.
 	wantedHugePages = 1 << 30
 	// shareOfMemory is the part of all memory that they may take without being asked for.

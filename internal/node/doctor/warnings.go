@@ -20,10 +20,10 @@ func Warnings(h inventory.Host) []string {
 		warn("%d core: the two ends of a link share it, so every figure includes scheduling", cores)
 	}
 	if len(h.Isolated) == 0 {
-		warn("no isolated cores: other processes disturb latency; boot with isolcpus=… nohz_full=… to keep cores free")
+		warn("no isolated cores: other processes disturb latency; `dray doctor --fix` shows how to keep cores free")
 	}
 	if h.Governor != "performance" && h.Governor != "none" {
-		warn("the CPU governor is %s: figures vary with the clock rate; cpupower frequency-set -g performance", h.Governor)
+		warn("the CPU governor is %s: figures vary with the clock rate; `dray doctor --fix` can set it", h.Governor)
 	}
 	if cores > 0 && h.Load1 >= busyLoad*float64(cores) {
 		warn("the machine is busy: load %.2f on %s", h.Load1, count(cores, "core"))
