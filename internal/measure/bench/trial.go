@@ -43,7 +43,8 @@ func (s *setup) offer(ctx context.Context, rate uint64, d time.Duration) (record
 	if several := len(s.runner.Inventory.Host.CPUs) > 1; several && s.visit.config.Face != string(chain.FaceNetdev) {
 		p.Poll, p.Busy = true, rate == 0
 	}
-	watch := startSampling(s.meter)
+	energy, noEnergy := host.NewEnergyMeter()
+	watch := startSampling(s.meter, energy)
 	measure := generator.Run
 	if s.oneThread() {
 		measure = generator.Loop
@@ -55,6 +56,9 @@ func (s *setup) offer(ctx context.Context, rate uint64, d time.Duration) (record
 	}
 	t.Bench.Cost = samples.cost(t.Bench.Span.Start, t.Bench.Span.End)
 	t.Bench.Cost.Idle = s.idle
+	if noEnergy != nil {
+		t.Bench.Cost.NoPower = host.ProbeItem("energy", noEnergy).Reason
+	}
 	t.Env.BusyDuring, t.Env.Stolen = samples.machine()
 	return t, nil
 }
@@ -106,6 +110,7 @@ const sampleEvery = 20 * time.Millisecond
 type sample struct {
 	host.Usage
 	machine host.CPUTimes
+	joules  float64 // of the processor packages; 0 without their counters
 }
 
 type samples []sample
@@ -118,14 +123,15 @@ type sampling struct {
 	err  error
 }
 
-func startSampling(m *host.Meter) *sampling {
+// startSampling samples until stop; energy is nil if it cannot be measured.
+func startSampling(m *host.Meter, energy *host.EnergyMeter) *sampling {
 	w := &sampling{end: make(chan struct{}), done: make(chan struct{})}
 	go func() {
 		defer close(w.done)
 		tick := time.NewTicker(sampleEvery)
 		defer tick.Stop()
 		for last := false; ; {
-			if w.err = w.read(m); w.err != nil || last {
+			if w.err = w.read(m, energy); w.err != nil || last {
 				return
 			}
 			select {
@@ -138,7 +144,7 @@ func startSampling(m *host.Meter) *sampling {
 	return w
 }
 
-func (w *sampling) read(m *host.Meter) error {
+func (w *sampling) read(m *host.Meter, energy *host.EnergyMeter) error {
 	machine, err := host.ReadCPUTimes()
 	if err != nil {
 		return err
@@ -147,7 +153,13 @@ func (w *sampling) read(m *host.Meter) error {
 	if err != nil {
 		return err
 	}
-	w.got = append(w.got, sample{u, machine})
+	s := sample{Usage: u, machine: machine}
+	if energy != nil {
+		if s.joules, err = energy.Read(); err != nil {
+			return err
+		}
+	}
+	w.got = append(w.got, s)
 	return nil
 }
 
@@ -169,17 +181,18 @@ func (s samples) cost(from, to time.Duration) *record.Cost {
 		return c
 	}
 	c.Cores = max(0, (b.cpu-a.cpu)/(b.at-a.at))
+	c.Power = max(0, (b.joules-a.joules)/time.Duration(b.at-a.at).Seconds())
 	if total := b.total - a.total; total > 0 {
 		c.Machine = min(1, max(0, (b.busy-a.busy)/total))
 	}
 	return c
 }
 
-// point is a sample as numbers: ns, and clock ticks of all CPUs.
-type point struct{ at, cpu, busy, total float64 }
+// point is a sample as numbers: ns, clock ticks of all CPUs, and J.
+type point struct{ at, cpu, busy, total, joules float64 }
 
 func (s sample) point() point {
-	return point{float64(s.At), float64(s.CPU), float64(s.machine.Total) - float64(s.machine.Idle), float64(s.machine.Total)}
+	return point{float64(s.At), float64(s.CPU), float64(s.machine.Total) - float64(s.machine.Idle), float64(s.machine.Total), s.joules}
 }
 
 // at is the use at a time, linearly interpolated between samples; outside them it
@@ -200,7 +213,7 @@ func (s samples) at(t time.Duration) point {
 			share = max(0, (float64(t)-before.at)/(p.at-before.at))
 		}
 		mix := func(a, b float64) float64 { return a + share*(b-a) }
-		return point{mix(before.at, p.at), mix(before.cpu, p.cpu), mix(before.busy, p.busy), mix(before.total, p.total)}
+		return point{mix(before.at, p.at), mix(before.cpu, p.cpu), mix(before.busy, p.busy), mix(before.total, p.total), mix(before.joules, p.joules)}
 	}
 	return before
 }

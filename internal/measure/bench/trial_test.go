@@ -27,7 +27,7 @@ func ramp() samples {
 			}
 			cpu += use
 		}
-		s = append(s, sample{host.Usage{At: time.Second + at, CPU: cpu, Memory: uint64(i)}, host.CPUTimes{Total: uint64(100 + 4*i), Idle: uint64(2 * i)}})
+		s = append(s, sample{host.Usage{At: time.Second + at, CPU: cpu, Memory: uint64(i)}, host.CPUTimes{Total: uint64(100 + 4*i), Idle: uint64(2 * i)}, cpu.Seconds() * 30})
 	}
 	return s
 }
@@ -43,7 +43,7 @@ func TestCostBetweenSamples(t *testing.T) {
 		{95 * time.Millisecond, 105 * time.Millisecond, 1.5}, // between two samples
 	} {
 		got := ramp().cost(time.Second+c.from, time.Second+c.to)
-		if math.Abs(got.Cores-c.cores) > 0.01 || math.Abs(got.Machine-0.5) > 0.01 || got.Memory != 10 {
+		if math.Abs(got.Cores-c.cores) > 0.01 || math.Abs(got.Machine-0.5) > 0.01 || math.Abs(got.Power-30*c.cores) > 0.3 || got.Memory != 10 {
 			t.Errorf("%v to %v: %+v, want %v cores", c.from, c.to, got, c.cores)
 		}
 	}

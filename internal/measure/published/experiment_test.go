@@ -4,6 +4,7 @@ package published
 
 import (
 	"errors"
+	"maps"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -202,6 +203,27 @@ func TestValues(t *testing.T) {
 	}
 	if _, err := values(record.Trial{}); err == nil {
 		t.Error("no result has a value")
+	}
+}
+
+func TestEnergyOfAPacket(t *testing.T) {
+	const why = "no counters"
+	for name, test := range map[string]struct {
+		cost   *record.Cost
+		rate   uint64
+		values map[string]float64
+		why    string
+	}{
+		"measured":   {&record.Cost{Power: 30}, 10_000_000, map[string]float64{"power": 30, "energy_per_packet": 3}, ""},
+		"no packets": {&record.Cost{Power: 30}, 0, map[string]float64{"power": 30}, ""},
+		"unknown":    {&record.Cost{NoPower: why}, 10_000_000, map[string]float64{}, why},
+		"no cost":    {nil, 10_000_000, map[string]float64{}, ""},
+	} {
+		e := &record.Experiment{Values: map[string]float64{}}
+		energy(record.Trial{Delivery: &record.Delivery{PacketRate: test.rate}, Bench: &record.Bench{Cost: test.cost}}, e)
+		if !maps.Equal(e.Values, test.values) || e.Why["power"] != test.why || e.Why["energy_per_packet"] != test.why {
+			t.Errorf("%s: %+v", name, e)
+		}
 	}
 }
 

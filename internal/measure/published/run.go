@@ -101,6 +101,9 @@ func (r *Runner) cell(ctx context.Context, turn *runner.Turn, c experiment.Cell)
 	if err == nil && t.Error == "" && t.Experiment.Values == nil {
 		t.Experiment.Values, err = values(t)
 	}
+	if err == nil && c.Tool == experiment.ToolFrames {
+		energy(t, t.Experiment)
+	}
 	if c.Tool == experiment.ToolCyclictest && !t.Env.Realtime && !(ownKernel(c) && c.Kernel == chain.VMKernelRT) {
 		t.Mark(record.MarkNotRealtime)
 	}

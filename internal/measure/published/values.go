@@ -15,6 +15,8 @@ const (
 	perMilli = 1e6
 	mega     = 1e6
 	giga     = 1e9
+
+	perMicroJoule = 1e6 // µJ in a J
 )
 
 // values are a trial's figures in rows, in the units of experiment.Figure.
@@ -48,6 +50,23 @@ func values(t record.Trial) (map[string]float64, error) {
 		return v, errors.New("the instrument gave no result")
 	}
 	return v, nil
+}
+
+// energy adds the figures of energy to those of a trial with frames, or why there are
+// none.
+func energy(t record.Trial, e *record.Experiment) {
+	if t.Bench == nil || t.Bench.Cost == nil {
+		return
+	}
+	c := t.Bench.Cost
+	if c.Power == 0 {
+		e.Why = map[string]string{"power": c.NoPower, "energy_per_packet": c.NoPower}
+		return
+	}
+	e.Values["power"] = c.Power
+	if t.Delivery != nil && t.Delivery.PacketRate > 0 {
+		e.Values["energy_per_packet"] = c.Power / float64(t.Delivery.PacketRate) * perMicroJoule
+	}
 }
 
 // distribution adds the figures of a time histogram; lost packets count as beyond

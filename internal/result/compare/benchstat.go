@@ -20,7 +20,7 @@ var goUnits = map[string]struct {
 }{
 	bitrate: {"-bit/s", 1}, packetRate: {"-pkt/s", 1}, perSecond: {"/s", 1}, nanosecond: {"-sec", 1e-9},
 	lossRatio: {"-ratio", 1}, ringShare: {"-ratio", 1}, octets: {"-B", 1}, cores: {"", 1}, cycles: {"", 1},
-	number: {"", 1}, holding: {"-ratio", 1},
+	number: {"", 1}, holding: {"-ratio", 1}, watt: {"-W", 1}, joule: {"-J", 1},
 }
 
 // goUnit is the metric's unit in Go's benchmark format.

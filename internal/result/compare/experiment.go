@@ -39,6 +39,8 @@ var experimentFigures = []experimentFigure{
 	{"functions", "functions", number, 1, true},
 	{"threads", "threads", number, 1, true},
 	{"syscalls_dropped", "system calls dropped", number, 1, true},
+	{"power", "power of the processors", watt, 1, false},
+	{"energy_per_packet", "energy for each packet", joule, 1e-6, false},
 }
 
 // ofExperiments are the metrics of experiment trials.

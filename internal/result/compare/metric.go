@@ -20,6 +20,8 @@ const (
 	cores      = "CPUs"
 	cycles     = "cycles/packet"
 	ringShare  = "share"
+	watt       = "W"
+	joule      = "J"
 )
 
 // loadMax is the matrix's word for "as fast as the port takes packets".

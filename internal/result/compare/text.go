@@ -184,6 +184,10 @@ func quantityText(v float64, unit string) string {
 		return bytesText(v)
 	case cycles:
 		return fmt.Sprintf("%.0f", v)
+	case watt:
+		return fmt.Sprintf("%.3g W", v)
+	case joule:
+		return fmt.Sprintf("%.3g µJ", v*1e6)
 	}
 	return fmt.Sprintf("%.3g", v)
 }

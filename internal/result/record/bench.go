@@ -84,6 +84,10 @@ type Cost struct {
 	Idle float64 `json:"idle"`
 	// Memory is the peak of the chain's control group, bytes; 0: unknown.
 	Memory uint64 `json:"memory"`
+	// Power is the mean power of the machine's processor packages during Span, W; 0:
+	// unknown, and NoPower may say why.
+	Power   float64 `json:"power,omitempty"`
+	NoPower string  `json:"no_power,omitempty"`
 }
 
 // Ceiling is the generator's rate without a port, packets/s.
@@ -122,7 +126,7 @@ func (b *Bench) check() error {
 		values = append(values, l.Ring, l.Line, l.TSC)
 	}
 	if c := b.Cost; c != nil {
-		values = append(values, c.Cores, c.Machine, c.Idle)
+		values = append(values, c.Cores, c.Machine, c.Idle, c.Power)
 	}
 	if c := b.Ceiling; c != nil {
 		values = append(values, c.Send, c.Receive)

@@ -15,7 +15,7 @@ import (
 // figureNames are all figures, in the order that errors list them.
 var figureNames = append([]Figure{
 	"packet_rate", "sent_rate", "latency_mean", "latency_p99", "latency_max", "throughput", "round_trip", "jitter", "start_time", "memory", "wakeup_max", "stall_max", "ticks", "syscalls_dropped",
-	"disk", "threads", "memory_per_thread", "functions", "back_after", "outage", "clock_difference", "clock_bound", "runs", "build_time",
+	"disk", "threads", "memory_per_thread", "functions", "back_after", "outage", "clock_difference", "clock_bound", "runs", "build_time", "power", "energy_per_packet",
 }, checkFigures...)
 
 var rowFields = []parse.Field[Row]{

@@ -143,6 +143,7 @@ var figureUnits = map[Figure]string{
 	"start_time": "s", "memory": "MB", "wakeup_max": "µs", "stall_max": "µs", "ticks": "/s", "syscalls_dropped": "syscalls",
 	"disk": "MB", "threads": "threads", "memory_per_thread": "GB", "functions": "functions", "back_after": "ms", "outage": "ms",
 	"clock_difference": "µs", "clock_bound": "µs", "build_time": "s",
+	"power": "W", "energy_per_packet": "µJ",
 }
 
 // checkFigures are the pass/fail results of the tool checks.
@@ -157,7 +158,7 @@ func Checks() []Figure { return append([]Figure(nil), checkFigures...) }
 
 // toolFigures are the figures of each tool.
 var toolFigures = map[Tool][]Figure{
-	ToolFrames:     {"packet_rate", "sent_rate", "throughput", "latency_mean", "latency_p99", "latency_max"},
+	ToolFrames:     {"packet_rate", "sent_rate", "throughput", "latency_mean", "latency_p99", "latency_max", "power", "energy_per_packet"},
 	ToolTCP:        {"throughput"},
 	ToolRequests:   {"round_trip"},
 	ToolPingPong:   {"latency_mean", "latency_p99", "latency_max"},
