@@ -3,6 +3,8 @@
 package published
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -10,11 +12,15 @@ import (
 	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/experiment"
 	"github.com/drayage/dray/internal/spec/matrix"
+	"github.com/drayage/dray/test/testenv"
 )
 
 // Each tool measures Docker containers: their chains are valid, and name an image that
 // has the functions' commands.
 func TestChainsOfDockerContainers(t *testing.T) {
+	host := t.TempDir() // has the generator
+	testenv.Must(t, os.WriteFile(filepath.Join(host, "draygen"), []byte("#!/bin/sh\n"), 0o755))
+	t.Setenv("PATH", host+":"+os.Getenv("PATH"))
 	for tool, image := range map[experiment.Tool]string{
 		experiment.ToolTCP: "dray-debian", experiment.ToolRequests: "dray-debian", experiment.ToolPingPong: "dray-debian",
 		experiment.ToolUDP: "dray-debian", experiment.ToolOneWay: "dray-debian", experiment.ToolClocks: "dray-debian",
