@@ -284,6 +284,10 @@ func TestDockerFunctionsHaveTheImage(t *testing.T) {
 	if err != nil || c.Functions[0].Image != m.Image || c.Functions[1].Runtime != chain.RuntimeDocker {
 		t.Errorf("%+v, error %v", c, err)
 	}
+	// A container sees the image's programs, not the host's.
+	if text, err := programCommand("l2fwd", chain.RuntimeDocker, defaultMTU, ""); err != nil || !strings.HasPrefix(text, `["dray-vnf", `) {
+		t.Errorf("%s, error %v", text, err)
+	}
 }
 
 func TestBaseline(t *testing.T) {
