@@ -12,6 +12,7 @@ import (
 	"github.com/drayage/dray/internal/function/guest"
 	"github.com/drayage/dray/internal/function/guest/contained"
 	"github.com/drayage/dray/internal/function/guest/inside"
+	"github.com/drayage/dray/internal/node/guestports"
 	"github.com/drayage/dray/internal/spec/release"
 )
 
@@ -20,7 +21,10 @@ func main() {
 		inside.Main()
 	}
 	if len(os.Args) == 3 && os.Args[1] == "run" {
-		os.Exit(guest.ClientMain(os.Args[2]))
+		os.Exit(guest.ClientMain(os.Args[2], guestports.Relay))
+	}
+	if len(os.Args) == 2 && os.Args[1] == "ports" {
+		os.Exit(guestports.InsideMain())
 	}
 	if len(os.Args) == 3 && os.Args[1] == "contain" {
 		os.Exit(contained.Main(os.Args[2]))
@@ -32,6 +36,6 @@ func main() {
 		fmt.Println(release.Text("dray-guest"))
 		return
 	}
-	fmt.Fprintln(os.Stderr, "dray starts dray-guest: as the first process of a guest, to run a program or a container in it, and to keep its logs")
+	fmt.Fprintln(os.Stderr, "dray starts dray-guest: as the first process of a guest, to run a program or a container in it, to bring its ports to it, and to keep its logs")
 	os.Exit(2)
 }

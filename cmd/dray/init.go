@@ -56,9 +56,6 @@ func newStarter(face, runtime string) (starter, error) {
 	case s.RuntimeText == "":
 		return s, usageError("--runtime %s: write runc, process, docker or vm", runtime)
 	}
-	if face == string(chain.FaceNative) && runtime == string(chain.RuntimeVM) {
-		return s, usageError("--face native: a virtual machine has no native ports; write netdev or dpdk")
-	}
 	if runtime == string(chain.RuntimeDocker) {
 		s.Image = "debian:12"
 	}

@@ -61,6 +61,14 @@ func faceObstacle(t *inventory.Transport, n *needs) *obstacle {
 				pos:        n.field("transport"),
 			}
 		}
+		if n.inMachine(e) && e.port.Face == chain.FaceNative {
+			return &obstacle{
+				constraint: fmt.Sprintf("face native of %s, in a virtual machine", e.end),
+				reason:     "has no memory that can be a device of a virtual machine",
+				fix:        "use transport: shm, or another runtime",
+				pos:        at(e.port.FieldPos, "face", e.port.Pos),
+			}
+		}
 		return &obstacle{
 			constraint: fmt.Sprintf("face %s of %s", e.port.Face, e.end),
 			reason:     fmt.Sprintf("serves only ports with face %s", strings.Join(t.Caps.Faces, ", ")),
@@ -86,6 +94,9 @@ func (n *needs) serves(t *inventory.Transport, e portEnd) bool {
 		return n.machine(t, e)
 	}
 	if n.inMachine(e) && e.port.Face == chain.FaceDPDK && !t.Caps.Machines {
+		return false
+	}
+	if n.inMachine(e) && e.port.Face == chain.FaceNative && !t.Caps.MachineMemory {
 		return false
 	}
 	return slices.Contains(t.Caps.Faces, string(e.port.Face))

@@ -34,3 +34,33 @@ func TestDpdkPortsOfMachines(t *testing.T) {
 		}
 	}
 }
+
+// TestNativePortsOfMachines: only a transport whose memory can be a device of a VM has native
+// ports there, and not if the ends must not share memory.
+func TestNativePortsOfMachines(t *testing.T) {
+	for _, tc := range []struct {
+		reaches   bool
+		isolation chain.Isolation
+		refused   string
+	}{
+		{true, chain.IsolationLink, ""}, {false, chain.IsolationLink, "machine"}, {true, chain.IsolationNoPeerMemory, "isolation no-peer-memory"},
+	} {
+		inv, c := loadInventory(t, "vm2"), pair()
+		devices(inv)
+		inv.Runtimes = append(inv.Runtimes, inventory.Item{Name: "vm", Status: inventory.OK})
+		direct := inv.Transport("direct")
+		direct.Caps.Faces, direct.Caps.Isolation, direct.Caps.MachineMemory = []string{string(chain.FaceNative)}, string(chain.IsolationLink), tc.reaches
+		for i := range c.Functions {
+			c.Functions[i].Ports[0].Face = chain.FaceNative
+		}
+		c.Functions[1].Runtime, c.Functions[1].VM = chain.RuntimeVM, &chain.VM{}
+		c.Links[0].Transport, c.Links[0].Isolation = "direct", tc.isolation
+		if tc.refused == "" {
+			mustPlan(t, c, inv)
+			continue
+		}
+		if v := mustViolate(t, c, inv); !v.Hard || !strings.Contains(v.Constraint, tc.refused) {
+			t.Errorf("%+v: %+v", tc, v)
+		}
+	}
+}

@@ -88,7 +88,7 @@ var (
 	metrics  = []string{"internal/measure/live", "cmd/..."}
 	// kernel lists the packages that may use system calls at all: they start, signal
 	// and lock, while everything in kernelCalls stays with host.
-	kernel = []string{"internal/host/...", "internal/link/...", "internal/function/...", "internal/node", "internal/measure/..."}
+	kernel = []string{"internal/host/...", "internal/link/...", "internal/function/...", "internal/node", "internal/node/guestports", "internal/measure/..."}
 )
 
 // kernelCalls are the system calls that change the host: only host makes them.

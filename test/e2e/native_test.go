@@ -39,9 +39,17 @@ type passed struct {
 // ready and the sender has begun.
 func (b *bench) stream(chain, draygen string, packets, rate string, meanwhile func()) passed {
 	b.t.Helper()
+	return b.between(chain, draygen, "a.p0", "b.p0", packets, rate, meanwhile)
+}
+
+// between is stream from one port to another.
+func (b *bench) between(chain, draygen, source, destination, packets, rate string, meanwhile func()) passed {
+	b.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	sink := b.command(ctx, "exec", chain, "b", "--", draygen, "sink", "--port", "dray:p0", "--once", "--duration", "100s")
+	from, fromPort, _ := strings.Cut(source, ".")
+	to, toPort, _ := strings.Cut(destination, ".")
+	sink := b.command(ctx, "exec", chain, to, "--", draygen, "sink", "--port", "dray:"+toPort, "--once", "--duration", "100s")
 	var errs bytes.Buffer
 	sink.Stderr = &errs
 	out, err := sink.StdoutPipe()
@@ -58,7 +66,7 @@ func (b *bench) stream(chain, draygen string, packets, rate string, meanwhile fu
 	}
 	sent := make(chan result, 1)
 	go func() {
-		sent <- b.dray("exec", chain, "a", "--", draygen, "send", "--port", "dray:p0", "--check",
+		sent <- b.dray("exec", chain, from, "--", draygen, "send", "--port", "dray:"+fromPort, "--check",
 			"--packets", packets, "--rate", rate, "--catch-up", "60s")
 	}()
 	if meanwhile != nil {

@@ -4,10 +4,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "rights.h"
@@ -22,7 +24,18 @@
 #define SEALS_AT_ONCE (F_SEAL_SHRINK | F_SEAL_GROW)
 #define SEALS_LIVE (SEALS_AT_ONCE | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL)
 
-static int check_memfd(int fd, uint64_t size, int wanted, uint64_t *inode)
+/*
+ * Whether the memory is a device's, as a virtual machine sees it: a resource file of sysfs. It has
+ * no seals and needs none: no process can resize it or punch holes, and mapping it maps every page.
+ */
+static bool is_device(int fd)
+{
+	struct statfs fs;
+
+	return fstatfs(fd, &fs) == 0 && fs.f_type == SYSFS_MAGIC;
+}
+
+static int check_memory(int fd, uint64_t size, uint64_t *inode)
 {
 	struct stat st;
 	int seals;
@@ -31,10 +44,12 @@ static int check_memfd(int fd, uint64_t size, int wanted, uint64_t *inode)
 		return -errno;
 	if (!S_ISREG(st.st_mode) || st.st_size < 0 || (uint64_t)st.st_size != size)
 		return -EPROTO;
-	seals = fcntl(fd, F_GET_SEALS);
-	if (seals < 0 || (seals & wanted) != wanted)
-		return -EPERM;
 	*inode = st.st_ino;
+	if (is_device(fd))
+		return 0;
+	seals = fcntl(fd, F_GET_SEALS);
+	if (seals < 0 || (seals & SEALS_AT_ONCE) != SEALS_AT_ONCE)
+		return -EPERM;
 	return 0;
 }
 
@@ -123,7 +138,7 @@ int shm_map(const struct wire_offer *offer, uint32_t number, int *fds, unsigned 
 	if (ret == 0 && offer->geometry.queues != offer->queues)
 		ret = -EINVAL;
 	if (ret == 0)
-		ret = check_memfd(gen->memfd, offer->geometry.size, SEALS_AT_ONCE, &gen->inode);
+		ret = check_memory(gen->memfd, offer->geometry.size, &gen->inode);
 	if (ret == 0)
 		ret = take_bells(gen);
 	if (ret == 0)
@@ -146,9 +161,12 @@ int shm_map(const struct wire_offer *offer, uint32_t number, int *fds, unsigned 
  */
 int shm_check_sealed(int memfd, uint64_t size)
 {
-	int seals = fcntl(memfd, F_GET_SEALS);
 	struct stat st;
+	int seals;
 
+	if (is_device(memfd))
+		return 0;
+	seals = fcntl(memfd, F_GET_SEALS);
 	if (seals < 0 || (seals & SEALS_LIVE) != SEALS_LIVE)
 		return -EPERM;
 	if (fstat(memfd, &st) < 0)
@@ -158,6 +176,8 @@ int shm_check_sealed(int memfd, uint64_t size)
 
 int shm_populate(struct generation *gen, const struct geometry *geometry)
 {
+	if (is_device(gen->memfd))
+		return 0;
 	return madvise(gen->memory, geometry->size, MADV_POPULATE_WRITE) < 0 ? -errno : 0;
 }
 

@@ -104,8 +104,13 @@ func parseReport(ctx context.Context, program, text string, err error) error {
 	return errors.Join(err, fmt.Errorf("%s ended without saying whether %q runs in the guest", AgentProgram, program))
 }
 
-// ClientMain is `dray-guest run ORDER`. It returns the exit status.
-func ClientMain(argument string) int {
+// Relay makes the native ports of the guest in a directory available to its programs. failed
+// gets an error when they are not any more; stop ends it.
+type Relay func(ctx context.Context, dir string) (failed <-chan error, stop func(), err error)
+
+// ClientMain is `dray-guest run ORDER`. It returns the exit status. The relay runs as long
+// as the program: without its ports, the program is killed.
+func ClientMain(argument string, relay Relay) int {
 	var order clientOrder
 	if err := json.Unmarshal([]byte(argument), &order); err != nil {
 		fmt.Fprintf(os.Stderr, "dray-guest: %v\n", err)
@@ -120,7 +125,7 @@ func ClientMain(argument string) int {
 			signals <- s.(unix.Signal)
 		}
 	}()
-	code, err := Run(context.Background(), order.Dir, Command{
+	code, err := runWithPorts(order.Dir, relay, Command{
 		Request: order.Request, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Signals: signals,
 		Started: func() { report(reportStarted) },
 	})
@@ -138,6 +143,29 @@ func ClientMain(argument string) int {
 	}
 	fmt.Fprintf(os.Stderr, "dray-guest: %v\n", err)
 	return clientFailed
+}
+
+// runWithPorts runs a program while the relay serves the guest's ports.
+func runWithPorts(dir string, relay Relay, command Command) (int, error) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	failed, stop, err := relay(ctx, dir)
+	if err != nil {
+		return 0, fmt.Errorf("ports of the guest: %w", err)
+	}
+	defer stop()
+	go func() {
+		select {
+		case err := <-failed:
+			cancel(fmt.Errorf("ports of the guest: %w", err))
+		case <-ctx.Done():
+		}
+	}()
+	code, err := Run(ctx, dir, command)
+	if cause := context.Cause(ctx); cause != nil {
+		err = errors.Join(cause, err)
+	}
+	return code, err
 }
 
 // killHung ends the guest in dir, which would hang for as long as its chain is up.

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -210,12 +209,12 @@ func testModules(t *testing.T, m *Machine) {
 
 func testCPU(t *testing.T, m *Machine) {
 	expect(t, m, "1\n", 0, "nproc")
-	conn, err := net.Dial("unix", filepath.Join(m.Dir, fileQMP))
+	monitor, err := openMonitor(context.Background(), m.Dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
-	threads, err := vcpuThreads(conn)
+	defer monitor.close()
+	threads, err := monitor.vcpuThreads()
 	if err != nil || len(threads) != 1 {
 		t.Fatalf("threads %v, %v", threads, err)
 	}

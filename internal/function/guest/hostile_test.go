@@ -147,10 +147,14 @@ func FuzzGuest(f *testing.F) {
 func FuzzQMP(f *testing.F) {
 	f.Add([]byte(`{"QMP":{}} {"return":{}} {"event":"x"} {"return":[{"cpu-index":0,"thread-id":7}]}`))
 	f.Fuzz(func(t *testing.T, says []byte) {
-		threads, err := vcpuThreads(struct {
+		m, err := newMonitor(struct {
 			io.Reader
 			io.Writer
-		}{bytes.NewReader(says), io.Discard})
+		}{bytes.NewReader(says), io.Discard}, func() {})
+		if err != nil {
+			return
+		}
+		threads, err := m.vcpuThreads()
 		if err == nil && len(threads) > len(says) {
 			t.Fatalf("%d threads", len(threads))
 		}

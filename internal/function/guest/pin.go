@@ -3,12 +3,9 @@
 package guest
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"path/filepath"
 	"strings"
@@ -21,13 +18,12 @@ func (c Config) pin(ctx context.Context) error {
 	if len(c.CPUs) == 0 {
 		return nil
 	}
-	conn, err := connect(ctx, c.Dir, fileQMP)
+	m, err := openMonitor(ctx, c.Dir)
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
-	defer closeWith(ctx, conn)()
-	threads, err := vcpuThreads(conn)
+	defer m.close()
+	threads, err := m.vcpuThreads()
 	if err != nil {
 		return err
 	}
@@ -46,58 +42,22 @@ func (c Config) pin(ctx context.Context) error {
 }
 
 // vcpuThreads asks QEMU for the threads of the virtual CPUs, in order.
-func vcpuThreads(conn io.ReadWriter) ([]int, error) {
-	out := json.NewEncoder(conn)
-	in := json.NewDecoder(bufio.NewReader(conn))
-	var threads []int
-	for _, command := range []string{"qmp_capabilities", "query-cpus-fast"} {
-		if err := out.Encode(map[string]string{"execute": command}); err != nil {
-			return nil, err
+func (m *monitor) vcpuThreads() ([]int, error) {
+	var cpus []struct {
+		Index  int `json:"cpu-index"`
+		Thread int `json:"thread-id"`
+	}
+	if err := m.execute("query-cpus-fast", nil, &cpus); err != nil {
+		return nil, err
+	}
+	threads := make([]int, len(cpus))
+	for _, cpu := range cpus {
+		if cpu.Index < 0 || cpu.Index >= len(cpus) {
+			return nil, fmt.Errorf("QEMU: %d virtual CPUs, one of them number %d", len(cpus), cpu.Index)
 		}
-		result, err := qmpReturn(in)
-		if err != nil {
-			return nil, fmt.Errorf("QEMU: %s: %w", command, err)
-		}
-		if command != "query-cpus-fast" {
-			continue
-		}
-		var cpus []struct {
-			Index  int `json:"cpu-index"`
-			Thread int `json:"thread-id"`
-		}
-		if err := json.Unmarshal(result, &cpus); err != nil {
-			return nil, fmt.Errorf("QEMU: %s: %w", command, err)
-		}
-		threads = make([]int, len(cpus))
-		for _, cpu := range cpus {
-			if cpu.Index < 0 || cpu.Index >= len(cpus) {
-				return nil, fmt.Errorf("QEMU: %d virtual CPUs, one of them number %d", len(cpus), cpu.Index)
-			}
-			threads[cpu.Index] = cpu.Thread
-		}
+		threads[cpu.Index] = cpu.Thread
 	}
 	return threads, nil
-}
-
-// qmpReturn reads up to a command's answer, skipping greeting and events.
-func qmpReturn(in *json.Decoder) (json.RawMessage, error) {
-	for {
-		var message struct {
-			Return json.RawMessage `json:"return"`
-			Error  *struct {
-				Text string `json:"desc"`
-			} `json:"error"`
-		}
-		if err := in.Decode(&message); err != nil {
-			return nil, err
-		}
-		if message.Error != nil {
-			return nil, errors.New(message.Error.Text)
-		}
-		if message.Return != nil {
-			return message.Return, nil
-		}
-	}
 }
 
 // maxSocketPath is a socket's longest path: sun_path without NUL (unix(7)).

@@ -46,6 +46,7 @@ type Config struct {
 	Hidden, Shown []string
 	Shares        []Share
 	NICs          []NIC
+	Windows       int      // up to 8: empty slots for Plug
 	CmdLine       []string // more kernel command line words
 	// Place is where QEMU runs. Detached: QEMU outlives this process, and ends when
 	// the place's control group is removed. Otherwise it always ends with this
@@ -148,6 +149,7 @@ func (c Config) args(k Kernel, accel Accel, h *handles) []string {
 	for i, s := range c.Shares {
 		list = append(list, ninep(shareTag(i), paths.shares[i], s.ReadOnly)...)
 	}
+	list = append(list, windowArgs(c.Windows)...)
 	for i, n := range c.NICs {
 		list = append(list, n.args(accel, i, h.taps[i], paths.sockets[i])...)
 	}

@@ -19,8 +19,8 @@ const lastSlot = 0x1e
 // for its disks, channels and interfaces.
 const maxMachinePorts = 14
 
-// MachineVCPUs is how many virtual CPUs the machine of a function with dpdk ports
-// has. The first runs its kernel and agent, which a polling program would starve;
+// MachineVCPUs is how many virtual CPUs the machine of a function with dpdk or native
+// ports has. The first runs its kernel and agent, which a polling program would starve;
 // the application has the others.
 func (s Spec) MachineVCPUs() int { return max(2, len(s.CPUs)) }
 

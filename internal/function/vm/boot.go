@@ -14,6 +14,7 @@ import (
 	"github.com/drayage/dray/internal/function/guest"
 	"github.com/drayage/dray/internal/function/runtime"
 	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/spec/chain"
 )
 
 // Boot implements runtime.Booter. A running guest is left alone.
@@ -48,6 +49,9 @@ func (*Runtime) Boot(ctx context.Context, s runtime.Spec) error {
 	if err != nil {
 		return err
 	}
+	if err := guest.WritePorts(dir, nativePorts(s)); err != nil {
+		return err
+	}
 	m, err := guest.Boot(ctx, c)
 	if err != nil {
 		return err
@@ -80,9 +84,12 @@ func config(s runtime.Spec, ports []port) (guest.Config, error) {
 	if s.Function.VM != nil {
 		c.Kernel, c.HugePages = guest.Flavour(s.Function.VM.Kernel), s.Function.VM.HugePages
 	}
-	if s.HasDpdkPorts() {
+	// With a single virtual CPU, an emulator also translates atomic instructions and
+	// fences as if nothing else shared the memory.
+	if s.HasDpdkPorts() || s.Function.HasPort(chain.FaceNative) {
 		c.VCPUs = s.MachineVCPUs()
 	}
+	c.Windows = guest.PortWindows * len(nativePorts(s))
 	if s.Function.VM != nil && s.Function.VM.NoHzFull {
 		c.StopTick()
 	}

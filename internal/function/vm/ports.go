@@ -85,6 +85,22 @@ func readPorts(s runtime.Spec) ([]port, error) {
 	return append(ports, devices...), nil
 }
 
+// nativePorts are the ports that libdray opens in the guest.
+func nativePorts(s runtime.Spec) []guest.Port {
+	var ports []guest.Port
+	for _, p := range s.Function.Ports {
+		if p.Face != chain.FaceNative {
+			continue
+		}
+		g := guest.Port{Name: p.Name, Socket: filepath.Join(s.PortsDir(), p.Name)}
+		for range guest.PortWindows {
+			g.Windows = append(g.Windows, guest.PortWindows*len(ports)+len(g.Windows))
+		}
+		ports = append(ports, g)
+	}
+	return ports
+}
+
 // isDevice reports whether a port is an application's device.
 func isDevice(s runtime.Spec, name string) bool {
 	return slices.ContainsFunc(s.Function.Ports, func(p chain.Port) bool { return p.Name == name && p.Face == chain.FaceDPDK })

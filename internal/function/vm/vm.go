@@ -102,9 +102,15 @@ func linksStep(s runtime.Spec, sandbox *runtime.Sandbox) step.Step {
 	dir := filepath.Join(s.Dir, "links")
 	return step.Step{
 		Name:  s.Function.Name + ": create the directories of the ports' sockets",
-		Makes: []step.Resource{host.DirResource(dir)},
+		Makes: []step.Resource{host.DirResource(dir), host.DirResource(s.PortsDir())},
 		Do: func(context.Context) error {
 			sandbox.Links, sandbox.PortsUser, sandbox.RuntimeDir = dir, user(s), runtimeDir
+			if s.Function.HasPort(chain.FaceNative) {
+				if err := os.Mkdir(s.PortsDir(), 0o700); err != nil {
+					return err
+				}
+				sandbox.Ports = s.PortsDir()
+			}
 			if err := os.Mkdir(dir, 0o711); err != nil {
 				return err
 			}
@@ -123,9 +129,6 @@ func linksStep(s runtime.Spec, sandbox *runtime.Sandbox) step.Step {
 
 // check refuses features that a guest cannot have.
 func check(s runtime.Spec) error {
-	if s.Function.HasPort(chain.FaceNative) {
-		return &host.Unsupported{What: "native ports with runtime vm", Why: "their sockets and memory are on the host", Fix: "use face: netdev or dpdk, or another runtime"}
-	}
 	if len(s.Function.HugePages) > 0 && !s.HasDpdkPorts() {
 		return &host.Unsupported{What: "hugepages with runtime vm", Why: "a guest uses them for dpdk ports only", Fix: "remove them, or use runtime process"}
 	}

@@ -31,6 +31,8 @@ func (l *Link) check() error {
 		return wrong("sample shift %d is over %d", l.SampleShift, wire.SampleShiftMax)
 	case l.Pages != "" && l.Pages != PagesAuto && l.Pages != PagesHuge && l.Pages != PagesPlain:
 		return wrong("pages %q: use one of %s, %s, %s", l.Pages, PagesAuto, PagesHuge, PagesPlain)
+	case l.Machine && (l.Kind != KindShm || l.Pages == PagesHuge || l.Pages == PagesAuto):
+		return wrong("kind %q with pages %q reaches no virtual machine: use kind %s with pages %s", l.Kind, l.Pages, KindShm, PagesPlain)
 	case l.PacketBytes < 0 || l.PacketBytes > wire.PktStrideMax-headroom:
 		return wrong("packets of %d bytes: the largest is %d", l.PacketBytes, wire.PktStrideMax-headroom)
 	case l.MessageBytes < 0 || l.MessageBytes > 4<<20:

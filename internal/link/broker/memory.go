@@ -73,7 +73,22 @@ func geometryOf(l *Link, queues uint32, messages bool) (wire.Geometry, error) {
 		return g, fmt.Errorf("link %s: the memory cannot hold %d packet slots of %d bytes and %d message slots of %d bytes: see PROTOCOL.md, section 3",
 			l.Name, g.PktSlots, g.PktStride, g.MsgSlots, g.MsgStride)
 	}
-	g.Size = o.Size
+	if g.Size = o.Size; l.Machine {
+		return deviceGeometry(l, g)
+	}
+	return g, nil
+}
+
+// deviceGeometry makes the size a power of two: a single page of the protocol.
+func deviceGeometry(l *Link, g wire.Geometry) (wire.Geometry, error) {
+	if g.Size > MachineMax {
+		return g, fmt.Errorf("link %s: its memory takes %d MiB, and a virtual machine's device at most %d: give it fewer or smaller messages, or a smaller mtu",
+			l.Name, g.Size>>20, MachineMax>>20)
+	}
+	for g.PageSize = wire.Page; uint64(g.PageSize) < g.Size; {
+		g.PageSize *= 2
+	}
+	g.Size = uint64(g.PageSize)
 	return g, nil
 }
 

@@ -141,3 +141,23 @@ func TestMemoryThatIsNotThere(t *testing.T) {
 		t.Errorf("allocation of an exbibyte: %v", err)
 	}
 }
+
+// TestMemoryOfMachine is a power of two bytes, in one page of the protocol; too much is refused.
+func TestMemoryOfMachine(t *testing.T) {
+	l := testLink()
+	l.Machine = true
+	g, err := geometryOf(&l, 1, true)
+	if _, bad := g.Check(); err != nil || bad != nil || g.Size&(g.Size-1) != 0 || uint64(g.PageSize) != g.Size {
+		t.Errorf("%+v, %v, %v", g, err, bad)
+	}
+	m, err := newMemory(g, l.Pages)
+	testenv.Must(t, err)
+	m.close()
+	if m.pages != "plain" {
+		t.Errorf("its pages are %s", m.pages)
+	}
+	l.MessageBytes, l.Messages = 4<<20, 100
+	if _, err := geometryOf(&l, 1, true); err == nil || !strings.Contains(err.Error(), "256") {
+		t.Errorf("error %v", err)
+	}
+}

@@ -50,7 +50,13 @@ type Link struct {
 	Messages     int    `json:"messages"`      // in flight per queue and direction; 0: 8, if there are message buffers
 	SampleShift  uint32 `json:"sample_shift"`  // one packet in 2^shift is stamped, 1 to 20; SampleDefault, SampleEvery, SampleNone
 	Pages        string `json:"pages"`         // PagesPlain (also ""), PagesAuto, PagesHuge
+	// Machine says that an end is in a virtual machine, which has the memory as a PCI
+	// device: it takes a power of two bytes, at most MachineMax, of plain pages.
+	Machine bool `json:"machine,omitempty"`
 }
+
+// MachineMax is the most memory of a link with an end in a virtual machine, in bytes.
+const MachineMax = 256 << 20
 
 // End is one port of a link. At least one of a link is on this host.
 type End struct {

@@ -2,7 +2,8 @@
 
 // Package shm joins two native or dpdk ports by memory that only their two
 // applications share. The chain's broker creates the memory and sends it to
-// them; the broker is not on the data path.
+// them; the broker is not on the data path. A virtual machine has the memory as a
+// PCI device (ivshmem-plain).
 package shm
 
 import (
@@ -26,18 +27,19 @@ func New() transport.Driver {
 }
 
 var caps = inventory.Caps{
-	Faces:      []string{string(chain.FaceNative), string(chain.FaceDPDK)},
-	Isolation:  string(chain.IsolationLink),
-	MinEnds:    2,
-	MaxEnds:    2,
-	MaxMTU:     65535,
-	MaxMessage: 4 << 20,
-	Rank:       5,
-	Privileges: "none",
-	Processes:  1,
-	Copies:     0,
-	KernelPath: "none: descriptor rings in memory that the two ends share; a socket wakes a sleeping end",
-	Note:       "the process is the chain's broker, which all its links share; traffic continues without it",
+	Faces:         []string{string(chain.FaceNative), string(chain.FaceDPDK)},
+	MachineMemory: true,
+	Isolation:     string(chain.IsolationLink),
+	MinEnds:       2,
+	MaxEnds:       2,
+	MaxMTU:        65535,
+	MaxMessage:    4 << 20,
+	Rank:          5,
+	Privileges:    "none",
+	Processes:     1,
+	Copies:        0,
+	KernelPath:    "none: descriptor rings in memory that the two ends share; a socket wakes a sleeping end",
+	Note:          "the process is the chain's broker, which all its links share; traffic continues without it",
 }
 
 // Removers implements transport.Cleaner.

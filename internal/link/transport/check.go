@@ -149,6 +149,9 @@ func checkFaces(caps inventory.Caps, s Spec) []error {
 			errs = append(errs, fmt.Errorf("port %s has the face %s; use face: %s, or another transport", e.Name, face, caps.Faces[0]))
 			continue
 		}
+		if e.NativeInMachine() && !caps.MachineMemory {
+			errs = append(errs, fmt.Errorf("port %s is in a virtual machine, which the transport's native ports do not reach; use transport shm, or another runtime", e.Name))
+		}
 		if (e.Dpdk() || caps.Machines && e.Machine()) && (!filepath.IsAbs(e.Dir) || len(e.Dir)+longestSocket > maxSocketPath) {
 			errs = append(errs, fmt.Errorf("port %s: the path of its directory, %q, must be absolute and of at most %d bytes; set DRAY_STATE to a shorter one", e.Name, e.Dir, maxSocketPath-longestSocket))
 		}

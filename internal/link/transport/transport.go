@@ -122,6 +122,9 @@ func (e End) Machine() bool {
 // interface, or a dpdk device of an application in it.
 func (e End) InMachine() bool { return e.Machine() || e.Dpdk() && e.Runtime == chain.RuntimeVM }
 
+// NativeInMachine reports whether a program in a virtual machine opens the port by libdray.
+func (e End) NativeInMachine() bool { return e.Native() && e.Runtime == chain.RuntimeVM }
+
 // Brokered reports whether libdray can open the end as a port, on transports
 // with such ports. libdray is in the function's own program, or in the DPDK
 // driver net_dray.

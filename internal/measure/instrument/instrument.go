@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/drayage/dray/internal/function/runtime"
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/spec/dpdk"
@@ -53,6 +54,8 @@ func (e Endpoint) scoped(ip netip.Addr) netip.Addr {
 // env tells a program at this endpoint where its native or dpdk port is.
 func (e Endpoint) env() []string {
 	switch {
+	case e.Native && e.machine():
+		return []string{"DRAY_PORTS=" + runtime.PortsInside}
 	case e.Native:
 		return []string{"DRAY_PORTS=" + e.Ports}
 	case e.Device != "":

@@ -96,19 +96,28 @@ func checkVM(d *parse.Decoder, f *Function, values map[string]*yaml.Node) {
 			d.Fail(n, "write something like {2Mi: 512Mi}", "a virtual machine has huge pages of %v only", VMPage)
 		}
 	}
-	if f.VM != nil && f.VM.Runtime == RuntimeRunc && f.HasPort(FaceDPDK) {
-		d.Fail(values["vm"], "write face: netdev, or remove runtime", "runtime: runc in a virtual machine gives no port with face: dpdk")
+	for _, face := range []Face{FaceDPDK, FaceNative} {
+		if f.VM != nil && f.VM.Runtime == RuntimeRunc && f.HasPort(face) {
+			d.Fail(values["vm"], "write face: netdev, or remove runtime", "runtime: runc in a virtual machine gives no port with face: %s", face)
+		}
 	}
+	native := 0
 	for _, p := range f.Ports {
-		if p.Face == FaceNative {
-			pos := p.Pos
-			if at, ok := p.FieldPos["face"]; ok {
-				pos = at
-			}
-			d.FailAt(pos, "write face: netdev or dpdk, or choose another runtime", "face: %s cannot be given with runtime: vm", p.Face)
+		if p.Face != FaceNative {
+			continue
+		}
+		if native++; native > maxVMNative {
+			d.FailAt(p.Pos, "use fewer, or another runtime", "a virtual machine has at most %d ports with face: native", maxVMNative)
+		}
+		if p.Queues > 1 {
+			d.FailAt(p.Pos, "remove queues, or choose another runtime", "queues cannot be given for face: native with runtime: vm")
 		}
 	}
 }
+
+// maxVMNative is how many native ports a virtual machine has room for: two of its eight
+// slots for memory each.
+const maxVMNative = 4
 
 func decodeExternal(d *parse.Decoder, n *yaml.Node, f *Function) {
 	f.External = &External{}

@@ -162,18 +162,6 @@ const functionRules = `{
 	            "properties": {
 	              "1Gi": false
 	            }
-	          },
-	          "ports": {
-	            "items": {
-	              "properties": {
-	                "face": {
-	                  "enum": [
-	                    "netdev",
-	                    "dpdk"
-	                  ]
-	                }
-	              }
-	            }
 	          }
 	        },
 	        "if": {

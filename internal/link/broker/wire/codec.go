@@ -86,6 +86,15 @@ func brokerBody(t Type) (v any, ok bool) {
 // Parse checks and decodes one packet with its number of descriptors. The error is
 // ErrIgnored, or the errno for the answer: EMSGSIZE, EPROTONOSUPPORT or EPROTO.
 func Parse(b []byte, fds int, from Sender) (Message, error) {
+	m, err := ParseAlone(b, from)
+	if err == nil && fds != descriptors(m) {
+		return Message{}, syscall.EPROTO
+	}
+	return m, err
+}
+
+// ParseAlone is Parse for a packet that has come without its descriptors.
+func ParseAlone(b []byte, from Sender) (Message, error) {
 	var h Header
 	if len(b) > MaxMessage {
 		return Message{}, syscall.EMSGSIZE
@@ -117,7 +126,7 @@ func Parse(b []byte, fds int, from Sender) (Message, error) {
 		}
 		m.Body = v
 	}
-	if fds != descriptors(m) || !valid(m) {
+	if !valid(m) {
 		return Message{}, syscall.EPROTO
 	}
 	return m, nil
