@@ -20,7 +20,7 @@ const echoWarmup = 100
 // bytes without FCS.
 func (g Draygen) Echo(ctx context.Context, from, to Endpoint, p Params) (record.Trial, error) {
 	t := begin(record.QLatency, from, to)
-	o, err := g.frames(from, to, Params{Frame: p.Frame})
+	o, err := g.frames(from, to, Params{Frame: p.Frame, Busy: p.Busy})
 	if err != nil {
 		return t, err
 	}

@@ -5,6 +5,7 @@ package published
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/drayage/dray/internal/measure/bench"
@@ -33,7 +34,10 @@ func echoText(inv *inventory.Inventory, c experiment.Cell) string {
 	}
 	text := hostsText(c) + "functions:\n"
 	for i, f := range []string{client, server} {
-		text += fmt.Sprintf("  - {name: %s,%s runtime: %s%s%s, ports: [{name: p%d, ip: 10.99.0.%d/24, face: %s}]}\n", f, hostText(c, i), c.Runtime, imageField(c), cpus, i, i+1, c.Face)
+		own := c
+		own.Runtime = runtimeOf(c, f)
+		text += fmt.Sprintf("  - {name: %s,%s runtime: %s%s%s, ports: [{name: p%d, ip: 10.99.0.%d/24, face: %s}]}
+", f, hostText(c, i), own.Runtime, imageField(own), cpus, i, i+1, c.Face)
 	}
 	return text + fmt.Sprintf("links:\n  - {name: link, ends: [%s.%s, %s.%s], transport: %s%s}\n", client, clientPort, server, sink, c.Transport, forwardingText(c))
 }
@@ -44,12 +48,12 @@ func echo(ctx context.Context, r *Runner, live *node.Live, c experiment.Cell) (r
 	if err != nil {
 		return record.Trial{}, err
 	}
-	t, err := instrument.Draygen{Quantity: record.QFrames}.Echo(ctx, from, to, instrument.Params{Duration: r.Run.Trial, Frame: echoFrame})
+	t, err := instrument.Draygen{Quantity: record.QFrames}.Echo(ctx, from, to, instrument.Params{Duration: r.Run.Trial, Frame: echoFrame, Busy: polls(c)})
 	t.Link = live.State.Plan.Links[0].Name
 	if live.State.Plan.Links[0].Tunnel() {
 		t.Mark(record.MarkSimulatedHosts)
 	}
-	t.Runtimes = map[string]string{from.Name: string(c.Runtime), to.Name: string(c.Runtime)}
+	t.Runtimes = map[string]string{from.Name: string(c.Runtime), to.Name: string(runtimeOf(c, server))}
 	if err != nil {
 		return t, err
 	}
@@ -62,6 +66,26 @@ func echo(ctx context.Context, r *Runner, live *node.Live, c experiment.Cell) (r
 	return t, nil
 }
 
-func echoTime(_ experiment.Cell, trial time.Duration) time.Duration {
-	return overhead + trial + pollsExtra
+// polls reports whether the ends poll: the agent of a machine wakes a native port there,
+// which takes far longer than a round trip.
+func polls(c experiment.Cell) bool {
+	return c.Face == chain.FaceNative && slices.Contains([]chain.RuntimeName{c.Runtime, c.FarRuntime}, chain.RuntimeVM)
+}
+
+// runtimeOf is the runtime of a function of an echo's chain.
+func runtimeOf(c experiment.Cell, function string) chain.RuntimeName {
+	if function == server && c.FarRuntime != "" {
+		return c.FarRuntime
+	}
+	return c.Runtime
+}
+
+func echoTime(c experiment.Cell, trial time.Duration) time.Duration {
+	d := overhead + trial + pollsExtra
+	for _, f := range []string{client, server} {
+		if runtimeOf(c, f) == chain.RuntimeVM {
+			d += vmExtra
+		}
+	}
+	return d
 }

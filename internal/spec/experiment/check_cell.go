@@ -30,7 +30,7 @@ var toolCells = map[Tool]toolCell{
 	ToolPingPong:   {[]string{"transport", "runtime"}, append([]string{"bulk"}, linked...), nil},
 	ToolUDP:        {[]string{"transport", "runtime", "load"}, append([]string{"message", "times"}, linked...), checkBitrate},
 	ToolOneWay:     {[]string{"transport", "runtime", "load"}, append([]string{"message"}, linked...), checkBitrate},
-	ToolEcho:       {[]string{"transport", "face", "runtime"}, []string{"forwarding", "datapath", "kernel", "hosts", "underlay", "delay"}, nil},
+	ToolEcho:       {[]string{"transport", "face", "runtime"}, []string{"far_runtime", "forwarding", "datapath", "kernel", "hosts", "underlay", "delay"}, nil},
 	ToolClocks:     {[]string{"transport", "runtime"}, nil, nil},
 	ToolStart:      {[]string{"runtime"}, []string{"memory"}, nil},
 	ToolChecks:     {[]string{"runtime"}, nil, nil},

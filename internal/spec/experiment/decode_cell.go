@@ -37,6 +37,8 @@ var cellFields = []parse.Field[Cell]{
 		chain.Faces, func(c *Cell) *chain.Face { return &c.Face }),
 	parse.ChoiceField("runtime", "How the functions run: docker in the image dray-debian, or dray-vnf if their command is a program of Drayage's.",
 		runtimes, func(c *Cell) *chain.RuntimeName { return &c.Runtime }),
+	parse.ChoiceField("far_runtime", "How the far function runs, if not as `runtime` says.",
+		[]chain.RuntimeName{chain.RuntimeProcess, chain.RuntimeRunc, chain.RuntimeVM}, func(c *Cell) *chain.RuntimeName { return &c.FarRuntime }).Called("runtime"),
 	parse.ChoiceField("vnf", "What is between the generator's ports.",
 		matrix.VNFs, func(c *Cell) *matrix.VNF { return &c.VNF }).Called("VNF"),
 	parse.QuantityField("size", "Length of each frame with FCS, bytes.",

@@ -58,28 +58,30 @@ type Cell struct {
 	Transport string            `json:"transport,omitempty"`
 	Face      chain.Face        `json:"face,omitempty"`
 	Runtime   chain.RuntimeName `json:"runtime,omitempty"`
-	VNF       matrix.VNF        `json:"vnf,omitempty"`
-	Size      matrix.FrameSize  `json:"size,omitempty"`
-	Load      string            `json:"load,omitempty"`  // as a matrix has it: "max", "1Mpps", "95Mbps"
-	Batch     int               `json:"batch,omitempty"` // the most packets in one system call; 0: as many as are due
-	Qdisc     string            `json:"qdisc,omitempty"`
-	Rate      units.Bitrate     `json:"rate,omitempty"`      // of the qdisc
-	At        chain.Place       `json:"at,omitempty"`        // where the qdisc is attached; empty: at the ports
-	Queue     string            `json:"queue,omitempty"`     // the queue below the qdisc
-	FarQueue  string            `json:"far_queue,omitempty"` // the same at the far end; empty: Queue
-	Datapath  Datapath          `json:"datapath,omitempty"`  // of Open vSwitch; empty: the kernel's if it exists
-	Message   int               `json:"message,omitempty"`   // bytes that each write of the generator has; 0: as the tool likes
-	Buffer    int               `json:"buffer,omitempty"`    // bytes asked for the socket buffers of both ends; 0: as the kernel or the tool likes
-	Times     int               `json:"times,omitempty"`     // how many times as long as the profile's trials; 0: once
-	Bulk      bool              `json:"bulk,omitempty"`      // an unlimited TCP stream runs at the same time
-	Kernel    chain.VMKernel    `json:"kernel,omitempty"`    // Debian's kernel flavour that is required; empty: any
-	Stress    bool              `json:"stress,omitempty"`    // every CPU is kept busy as well
-	Functions int               `json:"functions,omitempty"` // how many come up at once
-	Hosts     int               `json:"hosts,omitempty"`     // simulated ones: 2, with a function on each; 0: one host
-	Underlay  units.Bitrate     `json:"underlay,omitempty"`  // of each host's line; 0: unlimited by Drayage
-	Delay     units.Duration    `json:"delay,omitempty"`     // host to host, one way, in addition to the machine's own
-	Memory    units.Bytes       `json:"memory,omitempty"`    // of the VM; 0: the default
-	Image     string            `json:"image,omitempty"`     // the image to build
+	// FarRuntime is the runtime of the far function; empty: Runtime.
+	FarRuntime chain.RuntimeName `json:"far_runtime,omitempty"`
+	VNF        matrix.VNF        `json:"vnf,omitempty"`
+	Size       matrix.FrameSize  `json:"size,omitempty"`
+	Load       string            `json:"load,omitempty"`  // as a matrix has it: "max", "1Mpps", "95Mbps"
+	Batch      int               `json:"batch,omitempty"` // the most packets in one system call; 0: as many as are due
+	Qdisc      string            `json:"qdisc,omitempty"`
+	Rate       units.Bitrate     `json:"rate,omitempty"`      // of the qdisc
+	At         chain.Place       `json:"at,omitempty"`        // where the qdisc is attached; empty: at the ports
+	Queue      string            `json:"queue,omitempty"`     // the queue below the qdisc
+	FarQueue   string            `json:"far_queue,omitempty"` // the same at the far end; empty: Queue
+	Datapath   Datapath          `json:"datapath,omitempty"`  // of Open vSwitch; empty: the kernel's if it exists
+	Message    int               `json:"message,omitempty"`   // bytes that each write of the generator has; 0: as the tool likes
+	Buffer     int               `json:"buffer,omitempty"`    // bytes asked for the socket buffers of both ends; 0: as the kernel or the tool likes
+	Times      int               `json:"times,omitempty"`     // how many times as long as the profile's trials; 0: once
+	Bulk       bool              `json:"bulk,omitempty"`      // an unlimited TCP stream runs at the same time
+	Kernel     chain.VMKernel    `json:"kernel,omitempty"`    // Debian's kernel flavour that is required; empty: any
+	Stress     bool              `json:"stress,omitempty"`    // every CPU is kept busy as well
+	Functions  int               `json:"functions,omitempty"` // how many come up at once
+	Hosts      int               `json:"hosts,omitempty"`     // simulated ones: 2, with a function on each; 0: one host
+	Underlay   units.Bitrate     `json:"underlay,omitempty"`  // of each host's line; 0: unlimited by Drayage
+	Delay      units.Duration    `json:"delay,omitempty"`     // host to host, one way, in addition to the machine's own
+	Memory     units.Bytes       `json:"memory,omitempty"`    // of the VM; 0: the default
+	Image      string            `json:"image,omitempty"`     // the image to build
 	// Forwarding is for a transport that has the choice; empty: its default.
 	Forwarding chain.Forwarding `json:"forwarding,omitempty"`
 	// VMRuntime runs the functions in their VMs; empty: as processes.
@@ -205,6 +207,9 @@ func (c Cell) String() string {
 	}
 	if c.FarQueue != "" {
 		far = "far-" + c.FarQueue
+	}
+	if c.FarRuntime != "" {
+		far = "far-" + string(c.FarRuntime)
 	}
 	many, place := "", ""
 	if c.At != "" {
