@@ -80,13 +80,19 @@ func (w wrapped) Build(s transport.Spec) (*transport.Build, error) {
 
 // meetNative prepares an interface for peers that see raw frames. It disables
 // segmentation offload, and sets the peers' hardware addresses, since no
-// kernel resolves them.
+// kernel resolves them. A DPDK application that forwards a packet does not know that
+// its checksum is missing, and the next kernel would drop it: so this one completes it.
 func meetNative(b *transport.Build, driver string, s transport.Spec, e transport.End) step.Step {
 	return step.Step{
 		Name: s.StepName(driver, "prepare "+e.Name+" for native peers"),
 		Do: func(context.Context) error {
 			for _, feature := range []string{"tso", "gso", "tx-udp-segmentation"} {
 				if err := b.SwitchOffload(e, feature, false, "a native peer accepts frames of at most the MTU"); err != nil {
+					return err
+				}
+			}
+			if slices.ContainsFunc(s.Ports(), transport.End.Dpdk) {
+				if err := b.SwitchOffload(e, "tx-checksum", false, "a DPDK application forwards packets as they are"); err != nil {
 					return err
 				}
 			}
