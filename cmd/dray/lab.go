@@ -12,7 +12,7 @@ import (
 	"github.com/drayage/dray/internal/function/lab"
 )
 
-const labLong = `Run a command on a kernel that has the features it needs. If this host's kernel
+const labLong = `Run a command on a kernel and machine with the features it needs. If this host
 has them, the command runs here. Otherwise it runs in a virtual machine with
 Debian's kernel (with --rt, Debian's PREEMPT_RT kernel). The machine sees this
 host's files and programs, but everything it writes is lost, except in the folder
@@ -54,7 +54,7 @@ func (a *app) labCommand() *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().StringSliceVar(&needs.Features, "need", nil, "a feature that the kernel must have (repeatable)")
+	cmd.Flags().StringSliceVar(&needs.Features, "need", nil, "a feature that kernel and machine must have (repeatable)")
 	cmd.Flags().BoolVar(&rt, "rt", false, "the kernel must be PREEMPT_RT")
 	cmd.Flags().BoolVar(&needs.Guest, "guest", false, "use a guest even if this host has every feature")
 	cmd.Flags().StringVar(&out, "out", "", "folder for the command's results")

@@ -37,6 +37,8 @@ type Config struct {
 	VCPUs  int   // 0: as many as CPUs, or as this machine has
 	CPUs   []int // host CPUs for the virtual CPUs, in turn; nil: any
 	Memory uint64
+	// Nodes is how many NUMA nodes share its memory and virtual CPUs equally; 0: one.
+	Nodes int
 	// HugePages backs the guest's memory with the host's 2 MiB pages.
 	HugePages bool
 	// User is the host user that QEMU runs as. The guest sees what that user may
@@ -88,15 +90,17 @@ func shareTag(i int) string { return "share" + strconv.Itoa(i) }
 // take seconds in an emulator, and do not affect measurements.
 var commandLine = []string{"console=ttyS0", "quiet", "panic=-1", "net.ifnames=0", "cryptomgr.notests", "no_timer_check", "audit=0", "i8042.noaux", "i8042.nokbd", "8250.nr_uarts=1"}
 
-// vcpus is the guest's number of CPUs.
+// vcpus is the guest's number of CPUs, of which each node has as many.
 func (c Config) vcpus() int {
+	cpus := runtime.NumCPU()
 	switch {
 	case c.VCPUs > 0:
-		return c.VCPUs
+		cpus = c.VCPUs
 	case len(c.CPUs) > 0:
-		return len(c.CPUs)
+		cpus = len(c.CPUs)
 	}
-	return runtime.NumCPU()
+	nodes := max(1, c.Nodes)
+	return (cpus + nodes - 1) / nodes * nodes
 }
 
 // StopTick stops the guest kernel's tick on every virtual CPU but the first while a
@@ -121,14 +125,9 @@ func (c Config) args(k Kernel, accel Accel, h *handles) []string {
 	if accel == KVM {
 		model = "host"
 	}
-	ram := "memory-backend-memfd,id=ram,share=on,size=" + strconv.FormatUint(memory, 10)
-	if c.HugePages {
-		ram += ",hugetlb=on,hugetlbsize=2M"
-	}
 	paths := c.seen(k)
-	list := []string{
-		"-name", quote(c.Name), "-machine", "q35,memory-backend=ram,accel=" + string(accel), "-object", ram,
-		"-cpu", model, "-smp", strconv.Itoa(c.vcpus()), "-m", strconv.FormatUint(memory, 10) + "B",
+	list := append([]string{"-name", quote(c.Name), "-cpu", model}, c.memory(accel, memory)...)
+	list = append(list,
 		"-nodefaults", "-no-user-config", "-no-reboot", "-display", "none",
 		"-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny",
 		// A pipe cannot be truncated, as without append.
@@ -137,8 +136,7 @@ func (c Config) args(k Kernel, accel Accel, h *handles) []string {
 		"-kernel", paths.image, "-initrd", paths.initramfs,
 		"-append", strings.Join(slices.Concat(commandLine, c.Kernel.words(), c.CmdLine), " "),
 		"-device", "virtio-rng-pci",
-		"-device", fmt.Sprintf("virtio-serial-pci,max_ports=%d", Channels+1),
-	}
+		"-device", fmt.Sprintf("virtio-serial-pci,max_ports=%d", Channels+1))
 	for i := range Channels {
 		list = append(list,
 			"-chardev", fmt.Sprintf("socket,id=c%d,fd=%d,server=on,wait=off", i, h.channels[i]),
@@ -152,6 +150,29 @@ func (c Config) args(k Kernel, accel Accel, h *handles) []string {
 	list = append(list, windowArgs(c.Windows)...)
 	for i, n := range c.NICs {
 		list = append(list, n.args(accel, i, h.taps[i], paths.sockets[i])...)
+	}
+	return list
+}
+
+// memory are the options of the machine, its CPUs and its memory. Each node has a
+// socket of its own, as real ones have.
+func (c Config) memory(accel Accel, size uint64) []string {
+	backend := func(id string, size uint64) string {
+		ram := fmt.Sprintf("memory-backend-memfd,id=%s,share=on,size=%d", id, size)
+		if c.HugePages {
+			ram += ",hugetlb=on,hugetlbsize=2M"
+		}
+		return ram
+	}
+	cpus, machine := strconv.Itoa(c.vcpus()), "q35,accel="+string(accel)
+	if c.Nodes < 2 {
+		return []string{"-machine", machine + ",memory-backend=ram", "-object", backend("ram", size), "-smp", cpus, "-m", fmt.Sprintf("%dB", size)}
+	}
+	list := []string{"-machine", machine, "-smp", fmt.Sprintf("%s,sockets=%d", cpus, c.Nodes), "-m", fmt.Sprintf("%dB", size)}
+	for i := range c.Nodes {
+		id := fmt.Sprintf("ram%d", i)
+		list = append(list, "-object", backend(id, size/uint64(c.Nodes)),
+			"-numa", fmt.Sprintf("node,nodeid=%d,memdev=%s", i, id), "-numa", fmt.Sprintf("cpu,node-id=%d,socket-id=%d", i, i))
 	}
 	return list
 }

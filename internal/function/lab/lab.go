@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lab runs a command on a kernel that has the features it needs. That is
-// this host if its kernel has them, and otherwise a virtual machine with Debian's
+// Package lab runs a command on a kernel and machine with the features it needs.
+// That is this host if it has them, and otherwise a virtual machine with Debian's
 // kernel and the same programs. The records say so.
 package lab
 
@@ -26,14 +26,21 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// Openvswitch is the kernel feature of Open vSwitch's datapath. The other
-// features are qdiscs, by their tc names.
-const Openvswitch = "openvswitch"
+// Openvswitch is the kernel feature of Open vSwitch's datapath, and NUMA the feature
+// of a machine with memory on two NUMA nodes. The other features are qdiscs, by their
+// tc names.
+const (
+	Openvswitch = "openvswitch"
+	NUMA        = "numa"
+)
+
+// nodes is how many NUMA nodes a guest with that feature has.
+const nodes = 2
 
 // Features are all features that Needs may list.
-func Features() []string { return append([]string{Openvswitch}, host.QdiscKinds()...) }
+func Features() []string { return append([]string{Openvswitch, NUMA}, host.QdiscKinds()...) }
 
-// Needs lists a command's kernel requirements.
+// Needs lists a command's requirements.
 type Needs struct {
 	Features []string // of Features
 	// Kernel is the flavour of Debian's kernel; empty: any, and in a guest the generic one.
@@ -51,8 +58,7 @@ func (n Needs) memory() uint64 {
 	return n.Memory
 }
 
-// Missing lists what this host's kernel lacks; empty: the command can run
-// natively.
+// Missing lists what this host lacks; empty: the command can run natively.
 func (n Needs) Missing() ([]string, error) {
 	var missing []string
 	for _, feature := range n.Features {
@@ -98,8 +104,11 @@ func Runs(h inventory.Host, f guest.Flavour) bool {
 }
 
 func hasFeature(feature string) (bool, error) {
-	if feature == Openvswitch {
+	switch feature {
+	case Openvswitch:
 		return host.HasNetlinkFamily("ovs_datapath"), nil
+	case NUMA:
+		return len(host.AllMemoryNodes()) >= nodes, nil
 	}
 	err := host.ProbeQdisc(feature)
 	if errors.Is(err, host.ErrUnsupported) {
@@ -206,6 +215,9 @@ func (c Command) runInGuest(ctx context.Context, needs Needs, missing []string) 
 	config := guest.Config{
 		Name: "dray-lab", Dir: dir, Kernel: needs.Kernel, Memory: needs.memory(), CmdLine: []string{inventory.LabParameter},
 	}
+	if slices.Contains(needs.Features, NUMA) {
+		config.Nodes = nodes
+	}
 	if c.OutDir != "" {
 		out, err := filepath.Abs(c.OutDir)
 		if err != nil {
@@ -239,7 +251,7 @@ func reason(missing []string) string {
 	if len(missing) == 0 {
 		return "it was requested"
 	}
-	return "this kernel has no " + strings.Join(missing, ", ")
+	return "this host has no " + strings.Join(missing, ", ")
 }
 
 // loadFeatures loads the features' modules: a probe may report a module as
@@ -250,7 +262,7 @@ func loadFeatures(ctx context.Context, m *guest.Machine, features []string) erro
 		switch feature {
 		case Openvswitch:
 			modules = append(modules, feature)
-		case "pfifo", "bfifo": // part of every kernel
+		case "pfifo", "bfifo", NUMA: // part of every kernel
 		default:
 			modules = append(modules, "sch_"+feature)
 		}

@@ -36,8 +36,7 @@ func echoText(inv *inventory.Inventory, c experiment.Cell) string {
 	for i, f := range []string{client, server} {
 		own := c
 		own.Runtime = runtimeOf(c, f)
-		text += fmt.Sprintf("  - {name: %s,%s runtime: %s%s%s, ports: [{name: p%d, ip: 10.99.0.%d/24, face: %s}]}
-", f, hostText(c, i), own.Runtime, imageField(own), cpus, i, i+1, c.Face)
+		text += fmt.Sprintf("  - {name: %s,%s runtime: %s%s%s, ports: [{name: p%d, ip: 10.99.0.%d/24, face: %s}]}\n", f, hostText(c, i), own.Runtime, imageField(own), cpus, i, i+1, c.Face)
 	}
 	return text + fmt.Sprintf("links:\n  - {name: link, ends: [%s.%s, %s.%s], transport: %s%s}\n", client, clientPort, server, sink, c.Transport, forwardingText(c))
 }
