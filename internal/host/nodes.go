@@ -9,6 +9,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/drayage/dray/internal/spec/cpulist"
 )
@@ -56,6 +59,37 @@ func (r root) memoryNodes(cpus []int) []int {
 	}
 	slices.Sort(nodes)
 	return nodes
+}
+
+// CommonMemoryNode is the only NUMA node with memory of all these CPUs, on a host that
+// has several; nil: there is none, or a placement would make no difference.
+func CommonMemoryNode(cpus []int) *int { return root("/").commonMemoryNode(cpus) }
+
+func (r root) commonMemoryNode(cpus []int) *int {
+	nodes := r.memoryNodes(cpus)
+	if len(nodes) != 1 || len(r.allMemoryNodes()) < 2 {
+		return nil
+	}
+	return &nodes[0]
+}
+
+// preferred is MPOL_PREFERRED of set_mempolicy(2).
+const preferred = 1
+
+// PreferNode calls f on a thread of its own, for which the kernel takes memory from a
+// NUMA node as long as that has any; nil: from any. A kernel or filter that refuses
+// the preference makes memory slower, and nothing fail.
+func PreferNode(node *int, f func() error) error {
+	if node == nil {
+		return f()
+	}
+	return onOwnThread(func() error {
+		const word = 64
+		mask := make([]uint64, *node/word+1)
+		mask[*node/word] = 1 << (*node % word)
+		_, _, _ = unix.RawSyscall(unix.SYS_SET_MEMPOLICY, preferred, uintptr(unsafe.Pointer(&mask[0])), uintptr(len(mask)*word+1))
+		return f()
+	})
 }
 
 // grantableNodes are the nodes that cgroups below the root can get; none if there

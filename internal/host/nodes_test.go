@@ -42,6 +42,17 @@ func TestMemoryNodes(t *testing.T) {
 			t.Errorf("CPUs %v are on nodes %v, want %v", test.cpus, got, test.want)
 		}
 	}
+	if got := root(dir).commonMemoryNode([]int{7, 4}); got == nil || *got != 1 {
+		t.Errorf("CPUs of node 1 have the common node %v", got)
+	}
+	if got := root(dir).commonMemoryNode([]int{0, 4}); got != nil {
+		t.Errorf("CPUs of two nodes have the common node %d", *got)
+	}
+	write("has_memory", "1\n")
+	if got := root(dir).commonMemoryNode([]int{4}); got != nil {
+		t.Errorf("on a host with one node, node %d is preferred", *got)
+	}
+	write("has_memory", "0-1,10\n")
 	if got := root(dir).allMemoryNodes(); !slices.Equal(got, []int{0, 1, 10}) {
 		t.Errorf("nodes with memory: %v", got)
 	}

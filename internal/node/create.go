@@ -282,6 +282,7 @@ func (l *Live) linkSpec(pl plan.Link, number int) (transport.Spec, error) {
 		Dir:        filepath.Join(l.dir, "link", own),
 		Cgroup:     l.node.Cgroup(l.Chain.Name).Child("link-" + own),
 		CPUs:       pl.CPUs,
+		Node:       l.commonNode(pl),
 		Broker:     l.BrokerDir(),
 		MTU:        pl.MTU,
 		Shape:      pl.Shape,
@@ -316,6 +317,20 @@ func (l *Live) linkSpec(pl plan.Link, number int) (transport.Spec, error) {
 		spec.Ends = append(spec.Ends, end)
 	}
 	return spec, l.putOnHosts(&spec, pl, number)
+}
+
+// commonNode is the NUMA node that has the CPUs of all functions of a link; nil: none
+// has, or a function has no CPUs of its own.
+func (l *Live) commonNode(pl plan.Link) *int {
+	var cpus []int
+	for _, e := range pl.Ends {
+		f := l.State.Plan.Function(e.Function)
+		if f == nil || len(f.CPUs) == 0 {
+			return nil
+		}
+		cpus = append(cpus, f.CPUs...)
+	}
+	return host.CommonMemoryNode(cpus)
 }
 
 // leave leaves the links' processes and the broker to another process, or to removal.

@@ -11,8 +11,10 @@ import (
 	"github.com/drayage/dray/internal/link/broker/wire"
 )
 
-// nameMax bounds a link's name, which is part of a file name.
-const nameMax = 160
+const (
+	nameMax = 160  // bounds a link's name, which is part of a file name
+	nodeMax = 1023 // the largest number of a NUMA node in any kernel
+)
 
 // check returns the first error in a link's configuration.
 func (l *Link) check() error {
@@ -33,6 +35,8 @@ func (l *Link) check() error {
 		return wrong("pages %q: use one of %s, %s, %s", l.Pages, PagesAuto, PagesHuge, PagesPlain)
 	case l.Machine && (l.Kind != KindShm || l.Pages == PagesHuge || l.Pages == PagesAuto):
 		return wrong("kind %q with pages %q reaches no virtual machine: use kind %s with pages %s", l.Kind, l.Pages, KindShm, PagesPlain)
+	case l.Node != nil && (*l.Node < 0 || *l.Node > nodeMax):
+		return wrong("NUMA node %d is not within 0 to %d", *l.Node, nodeMax)
 	case l.PacketBytes < 0 || l.PacketBytes > wire.PktStrideMax-headroom:
 		return wrong("packets of %d bytes: the largest is %d", l.PacketBytes, wire.PktStrideMax-headroom)
 	case l.MessageBytes < 0 || l.MessageBytes > 4<<20:

@@ -89,7 +89,7 @@ func (l *link) offerShm() error {
 	if err != nil {
 		return err
 	}
-	m, err := newMemory(offer.Geometry, l.entry.Link.Pages)
+	m, err := l.entry.Link.newMemory(offer.Geometry)
 	if !errors.Is(err, errNoRoom) { // a failure half way costs as much
 		l.bytes.spend(time.Now(), offer.Geometry.Size)
 	}

@@ -101,8 +101,17 @@ const (
 
 func stride(payload int) uint32 { return uint32((headroom + payload + 63) / 64 * 64) }
 
-// newMemory creates, populates and seals the memory of a generation. pages is
-// one of Link.Pages. ENOMEM and ENOSPC mean too little memory.
+// newMemory creates, populates and seals the memory of a generation, on the link's
+// NUMA node. ENOMEM and ENOSPC mean too little memory.
+func (l *Link) newMemory(g wire.Geometry) (m *memory, err error) {
+	err = host.PreferNode(l.Node, func() error {
+		m, err = newMemory(g, l.Pages)
+		return err
+	})
+	return m, err
+}
+
+// newMemory does so anywhere. pages is one of Link.Pages.
 func newMemory(g wire.Geometry, pages string) (*memory, error) {
 	worthIt := pages == PagesAuto && g.Size >= hugePage
 	if pages == PagesHuge || worthIt {

@@ -53,6 +53,8 @@ type Link struct {
 	// Machine says that an end is in a virtual machine, which has the memory as a PCI
 	// device: it takes a power of two bytes, at most MachineMax, of plain pages.
 	Machine bool `json:"machine,omitempty"`
+	// Node is the NUMA node from which a link of shared memory prefers its memory; nil: any.
+	Node *int `json:"node,omitempty"`
 }
 
 // MachineMax is the most memory of a link with an end in a virtual machine, in bytes.

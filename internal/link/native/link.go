@@ -99,7 +99,7 @@ func Device(function, port string) transport.Vdev {
 
 // Served is the link in the broker's form.
 func Served(s transport.Spec, kind string, interfaces map[int]host.Netns) broker.Link {
-	l := broker.Link{Name: s.Link, Kind: kind, Machine: slices.ContainsFunc(s.Ends, transport.End.NativeInMachine)}
+	l := broker.Link{Name: s.Link, Kind: kind, Node: s.Node, Machine: slices.ContainsFunc(s.Ends, transport.End.NativeInMachine)}
 	if s.Messages != nil {
 		l.MessageBytes, l.Messages = int(s.Messages.Size), s.Messages.Count
 	}

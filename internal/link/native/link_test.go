@@ -19,8 +19,9 @@ import (
 func TestServed(t *testing.T) {
 	mac := net.HardwareAddr{2, 0, 0, 0, 0, 1}
 	ip := netip.MustParsePrefix("192.0.2.1/24")
+	node := 1
 	s := transport.Spec{
-		Link: "f1u", MTU: 1600, Messages: &chain.Messages{Size: 4 << 20, Count: 3},
+		Link: "f1u", MTU: 1600, Node: &node, Messages: &chain.Messages{Size: 4 << 20, Count: 3},
 		Ends: []transport.End{
 			{Function: "a", Name: "p0", MAC: mac}, // an interface: not for the broker
 			{Function: "b", Name: "p1", MAC: mac, IP: ip, Queues: 4, Face: chain.FaceNative, Socket: "/x/p1", User: 1000,
@@ -28,7 +29,7 @@ func TestServed(t *testing.T) {
 		},
 	}
 	want := broker.Link{
-		Name: "f1u", Kind: broker.KindNetdev, MessageBytes: 4 << 20, Messages: 3,
+		Name: "f1u", Kind: broker.KindNetdev, Node: &node, MessageBytes: 4 << 20, Messages: 3,
 		Ends: []broker.End{{
 			Function: "b", Port: "p1", Socket: "/x/p1", Owner: 1000, MAC: mac, IP: ip, MTU: 1600, Queues: 4,
 			HoldQuota: 64, HoldPolicy: broker.HoldCopy, Netns: "/x/native2.net", Interface: "p1",

@@ -42,6 +42,8 @@ type Spec struct {
 	Cgroup host.Cgroup
 	// CPUs are the CPUs that the link's processes may use; nil: any.
 	CPUs []int
+	// Node is the NUMA node of the CPUs of all ends; nil: none, or it does not matter.
+	Node *int
 	// Broker is the state directory of the chain's broker, which runs if an
 	// end is native.
 	Broker string
