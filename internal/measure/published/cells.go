@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/drayage/dray/internal/measure/bench"
+	"github.com/drayage/dray/internal/measure/instrument"
 	"github.com/drayage/dray/internal/measure/runner"
 	"github.com/drayage/dray/internal/plan"
 	"github.com/drayage/dray/internal/result/report"
@@ -70,7 +71,7 @@ func obstacle(inv *inventory.Inventory, c experiment.Cell) string {
 			return missing
 		}
 	}
-	if c.Tool == experiment.ToolSpin {
+	if c.Tool == experiment.ToolSpin || c.Tool == experiment.ToolSockets {
 		if missing := missingPrograms(c); missing != "" {
 			return missing
 		}
@@ -115,9 +116,15 @@ func obstacle(inv *inventory.Inventory, c experiment.Cell) string {
 }
 
 func missingPrograms(c experiment.Cell) string {
-	programs := map[string]string{"cyclictest": "rt-tests"}
-	if c.Tool == experiment.ToolSpin {
-		programs = map[string]string{"oslat": "rt-tests"}
+	programs := map[string]string{}
+	switch c.Tool {
+	case experiment.ToolCyclictest:
+		programs["cyclictest"] = "rt-tests"
+	case experiment.ToolSpin:
+		programs["oslat"] = "rt-tests"
+	}
+	if c.KernelFace != "" {
+		programs[instrument.Testpmd] = "dpdk"
 	}
 	if c.Stress {
 		programs["stress-ng"] = "stress-ng"

@@ -37,7 +37,7 @@ type target struct {
 // name.
 const prologue = `use Socket; use POSIX ();
 sub yes { print "yes\n"; exit } sub refused { print "no: ", (shift // $!), "\n"; exit } sub unsupported { print "unsupported: ", @_, "\n"; exit }
-my %nr = (x86_64 => [319, 9, 203], aarch64 => [279, 222, 122]); my ($memfd_create, $mmap, $setaffinity) = @{ $nr{(POSIX::uname())[4]} // [-1, -1, -1] };
+my %nr = (x86_64 => [319, 9, 203, 238], aarch64 => [279, 222, 122, 237]); my ($memfd_create, $mmap, $setaffinity, $set_mempolicy) = @{ $nr{(POSIX::uname())[4]} // [-1, -1, -1, -1] };
 `
 
 func fixed(script string) func(target) string { return func(target) string { return script } }
@@ -65,9 +65,15 @@ if (!$p) { sleep 100; exit } push @p, $p } kill 9, @p; waitpid $_, 0 for @p; yes
 		if t.otherNode < 0 {
 			return `unsupported("the machine has no memory on another NUMA node")`
 		}
-		// A list as "0-2,5" (proc_pid_status(5)).
-		return fmt.Sprintf(`open my $f, "<", "/proc/self/status" or refused; my ($nodes) = map { /^Mems_allowed_list:\s*(\S+)/ ? $1 : () } <$f>;
-for (split ",", $nodes) { my ($first, $last) = split "-"; yes if $first <= %d && ($last // $first) >= %d } refused("memory is of nodes $nodes")`, t.otherNode, t.otherNode)
+		// It asks for memory of that node (MPOL_BIND), which a filter may refuse. If the
+		// node is allowed, as a list such as "0-2,5" (proc_pid_status(5)), the kernel may use
+		// it later; otherwise it must have none of the memory of 16 MiB (numa_maps(5)).
+		return fmt.Sprintf(`my $other = %d; my $nodes = "\0" x 128; vec($nodes, $other, 1) = 1; syscall($set_mempolicy, 2, $nodes, 1024); my $x = "\1" x (16 << 20);
+open my $f, "<", "/proc/self/status" or refused; my ($allowed) = map { /^Mems_allowed_list:\s*(\S+)/ ? $1 : () } <$f>;
+for (split ",", $allowed) { my ($first, $last) = split "-"; yes if $first <= $other && ($last // $first) >= $other }
+open my $maps, "<", "/proc/self/numa_maps" or unsupported("the kernel does not say where memory is: $!"); my %%pages;
+while (<$maps>) { next if / file=/ || !/ anon=/; $pages{$1} += $2 while / N(\d+)=(\d+)/g }
+yes if $pages{$other}; refused("memory is of nodes $allowed: " . join ", ", map { "$pages{$_} pages of node $_" } sort keys %%pages)`, t.otherNode)
 	}},
 	{"limits_devices", false, fixed(`for (qw(/dev/mem /dev/kmsg /dev/kvm /dev/net/tun)) { open(my $f, "<", $_) and yes } refused`)},
 	{"hides_cpus", true, func(t target) string {

@@ -25,8 +25,10 @@ import (
 // Openvswitch is what a cell lacks if the kernel has no Open vSwitch datapath.
 const Openvswitch = "openvswitch"
 
-// netem is the qdisc that delays an underlay.
-const netem = "netem"
+const (
+	netem = "netem" // the qdisc that delays an underlay
+	numa  = "numa"  // what a machine with one NUMA node lacks
+)
 
 // Lab describes what this host's lab can do.
 type Lab struct {
@@ -38,12 +40,15 @@ type Lab struct {
 	Datapath bool
 }
 
-// Lacks are the kernel features that a cell needs and this host lacks, by package
+// Lacks are the features that a cell needs and this host lacks, by package
 // lab's names. A required kernel other than this one is listed by its flavour.
 func Lacks(inv *inventory.Inventory, datapath bool, c experiment.Cell) []string {
 	lacks := slices.DeleteFunc(features(c), func(f string) bool {
-		if f == Openvswitch {
+		switch f {
+		case Openvswitch:
 			return datapath
+		case numa:
+			return inv.Host.NUMANodes >= c.Nodes
 		}
 		item := inventory.Find(inv.Qdiscs, f)
 		return item != nil && item.Status != inventory.Missing
@@ -57,8 +62,8 @@ func Lacks(inv *inventory.Inventory, datapath bool, c experiment.Cell) []string 
 	return lacks
 }
 
-// features are a cell's kernel requirements, each once: queueing disciplines, and
-// Open vSwitch's datapath.
+// features are a cell's requirements on kernel and machine, each once: queueing
+// disciplines, Open vSwitch's datapath, and NUMA nodes.
 func features(c experiment.Cell) []string {
 	var all []string
 	for _, kind := range []string{c.Qdisc, c.Queue, c.FarQueue} {
@@ -71,6 +76,9 @@ func features(c experiment.Cell) []string {
 	}
 	if c.Datapath == experiment.DatapathKernel {
 		all = append(all, Openvswitch)
+	}
+	if c.Nodes > 0 {
+		all = append(all, numa)
 	}
 	return all
 }
@@ -117,6 +125,9 @@ func shortfall(lacks []string) string {
 	}
 	if last == string(chain.VMKernelGeneric) || last == string(chain.VMKernelRT) {
 		return fmt.Sprintf("this kernel is not Debian's %s one", last)
+	}
+	if last == numa {
+		return "this machine has one NUMA node"
 	}
 	return "this kernel has no " + strings.Join(lacks, ", ")
 }

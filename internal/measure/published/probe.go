@@ -41,5 +41,6 @@ var probes = map[experiment.Tool]probe{
 	experiment.ToolEcho:       {echoText, echo, echoTime},
 	experiment.ToolImage:      {imageText, built, always(imageTime)},
 	experiment.ToolOneWay:     {oneWayText, oneWay, oneWayTime},
+	experiment.ToolSockets:    {socketsText, sockets, socketsTime},
 	experiment.ToolClocks:     {clocksText, clocks, func(_ experiment.Cell, trial time.Duration) time.Duration { return trial + clockIntervals*clockExtra }},
 }

@@ -145,6 +145,12 @@ func demand(c experiment.Cell) runner.Demand {
 	switch c.Tool {
 	case experiment.ToolTCP, experiment.ToolRequests:
 		return runner.Demand{client: 1, server: 1}
+	case experiment.ToolSockets:
+		d := runner.Demand{client: 1, server: 1}
+		if c.KernelFace != "" {
+			d[client]++ // testpmd polls
+		}
+		return d
 	}
 	return runner.Demand{}
 }

@@ -14,7 +14,7 @@ import (
 )
 
 var (
-	tools    = []Tool{ToolFrames, ToolTCP, ToolRequests, ToolPingPong, ToolUDP, ToolStart, ToolCyclictest, ToolSpin, ToolChecks, ToolDensity, ToolPlanned, ToolRecovery, ToolImage, ToolEcho, ToolClocks, ToolOneWay}
+	tools    = []Tool{ToolFrames, ToolTCP, ToolRequests, ToolPingPong, ToolUDP, ToolStart, ToolCyclictest, ToolSpin, ToolChecks, ToolDensity, ToolPlanned, ToolRecovery, ToolImage, ToolEcho, ToolClocks, ToolOneWay, ToolSockets}
 	runtimes = []chain.RuntimeName{chain.RuntimeProcess, chain.RuntimeRunc, chain.RuntimeDocker, chain.RuntimeVM}
 )
 
@@ -35,6 +35,8 @@ var cellFields = []parse.Field[Cell]{
 		chain.Forwardings, func(c *Cell) *chain.Forwarding { return &c.Forwarding }),
 	parse.ChoiceField("face", "How the functions see their ports.",
 		chain.Faces, func(c *Cell) *chain.Face { return &c.Face }),
+	parse.ChoiceField("kernel_face", "How the sending socket reaches testpmd, which has its function's port: `tap`, by DPDK's net_tap and as the host's root; `veth`, by a link from a netdev port of the function to another dpdk port of it. Default: the port is the socket's own interface.",
+		[]KernelFace{KernelFaceTap, KernelFaceVeth}, func(c *Cell) *KernelFace { return &c.KernelFace }).Called("kernel face"),
 	parse.ChoiceField("runtime", "How the functions run: docker in the image dray-debian, or dray-vnf if their command is a program of Drayage's.",
 		runtimes, func(c *Cell) *chain.RuntimeName { return &c.Runtime }),
 	parse.ChoiceField("far_runtime", "How the far function runs, if not as `runtime` says.",
@@ -83,6 +85,8 @@ var cellFields = []parse.Field[Cell]{
 		func(c *Cell) *bool { return &c.NoHzFull }),
 	parse.IntegerField("functions", "How many functions come up at once.",
 		1, mostCellFunctions, func(c *Cell) *int { return &c.Functions }),
+	parse.IntegerField("nodes", "How many NUMA nodes with memory the machine must have. Default: any number.",
+		2, 2, func(c *Cell) *int { return &c.Nodes }).As(schema.Const(2)),
 	parse.BooleanField("stress", "Whether every CPU is kept busy at the same time.",
 		func(c *Cell) *bool { return &c.Stress }),
 	parse.IntegerField("hosts", "Simulated hosts, with a function on each, for the transports that join hosts. Default: one host.",

@@ -77,6 +77,7 @@ type Cell struct {
 	Kernel     chain.VMKernel    `json:"kernel,omitempty"`    // Debian's kernel flavour that is required; empty: any
 	Stress     bool              `json:"stress,omitempty"`    // every CPU is kept busy as well
 	Functions  int               `json:"functions,omitempty"` // how many come up at once
+	Nodes      int               `json:"nodes,omitempty"`     // NUMA nodes with memory that are required: 2; 0: any
 	Hosts      int               `json:"hosts,omitempty"`     // simulated ones: 2, with a function on each; 0: one host
 	Underlay   units.Bitrate     `json:"underlay,omitempty"`  // of each host's line; 0: unlimited by Drayage
 	Delay      units.Duration    `json:"delay,omitempty"`     // host to host, one way, in addition to the machine's own
@@ -86,6 +87,9 @@ type Cell struct {
 	Forwarding chain.Forwarding `json:"forwarding,omitempty"`
 	// VMRuntime runs the functions in their VMs; empty: as processes.
 	VMRuntime chain.RuntimeName `json:"vm_runtime,omitempty"`
+	// KernelFace is how the sending socket reaches the DPDK application that has its
+	// function's port; empty: the port is the socket's own interface.
+	KernelFace KernelFace `json:"kernel_face,omitempty"`
 	// NoHzFull is set in the functions' VMs.
 	NoHzFull bool `json:"nohz_full,omitempty"`
 }
@@ -95,6 +99,15 @@ type Datapath string
 
 // DatapathKernel is the module openvswitch.
 const DatapathKernel Datapath = "kernel"
+
+// KernelFace is the interface by which the kernel's sockets use a DPDK application.
+type KernelFace string
+
+// The kernel faces.
+const (
+	KernelFaceTap  KernelFace = "tap"  // DPDK's net_tap, made by an application that may configure interfaces
+	KernelFaceVeth KernelFace = "veth" // a link within the function, from a netdev port to a dpdk port
+)
 
 // Tool is how a cell is measured.
 type Tool string
@@ -116,6 +129,7 @@ const (
 	ToolImage      Tool = "image"      // builds an image, and runs its program in a function
 	ToolEcho       Tool = "echo"       // draygen, sequential round trips of one packet
 	ToolOneWay     Tool = "oneway"     // iperf 2 at the cell's load in both directions at once, by its stamps
+	ToolSockets    Tool = "sockets"    // draygen over UDP sockets: as much as passes, then sequential round trips
 	ToolClocks     Tool = "clocks"     // both directions of a link at once, as if its ends had different clocks
 )
 
@@ -175,6 +189,7 @@ var toolFigures = map[Tool][]Figure{
 	ToolImage:      {"runs", "disk", "build_time"},
 	ToolEcho:       {"round_trip", "latency_mean", "latency_p99", "latency_max"},
 	ToolOneWay:     {"latency_mean", "clock_difference"},
+	ToolSockets:    {"packet_rate", "sent_rate", "round_trip", "latency_mean", "latency_p99", "latency_max"},
 	ToolClocks:     {"clock_difference", "clock_bound", "latency_mean"},
 }
 
@@ -218,6 +233,9 @@ func (c Cell) String() string {
 	if c.Functions > 0 {
 		many = fmt.Sprintf("%d-functions", c.Functions)
 	}
+	if c.Nodes > 0 {
+		many = fmt.Sprintf("%d-nodes", c.Nodes)
+	}
 	if c.Hosts > 0 {
 		many = fmt.Sprintf("%d-hosts", c.Hosts)
 	}
@@ -226,6 +244,10 @@ func (c Cell) String() string {
 	}
 	if c.Delay > 0 {
 		many += "-" + c.Delay.String()
+	}
+	face := ""
+	if c.KernelFace != "" {
+		face = "kernel-face-" + string(c.KernelFace)
 	}
 	memory := ""
 	if c.Memory > 0 {
@@ -239,7 +261,7 @@ func (c Cell) String() string {
 		inMachine = "nohz-full"
 	}
 	for _, part := range []string{
-		many, c.Transport, string(c.Forwarding), string(c.Datapath), string(c.Face), string(c.Runtime), memory, inMachine, string(c.VNF), size, c.Load, numbered("batch", c.Batch), numbered("message", c.Message), numbered("buffer", c.Buffer), numbered("times", c.Times),
+		many, c.Transport, face, string(c.Forwarding), string(c.Datapath), string(c.Face), string(c.Runtime), memory, inMachine, string(c.VNF), size, c.Load, numbered("batch", c.Batch), numbered("message", c.Message), numbered("buffer", c.Buffer), numbered("times", c.Times),
 		c.Qdisc, rate, place, c.Queue, far, bulk, string(c.Kernel), stress, c.Image,
 	} {
 		if part != "" {
