@@ -61,6 +61,24 @@ func TestStopTick(t *testing.T) {
 	}
 }
 
+// TestNodes: nodes divide memory and CPUs equally, each with a socket of its own.
+func TestNodes(t *testing.T) {
+	one := strings.Join(Config{VCPUs: 3}.memory(TCG, 1<<30), " ")
+	if want := "-machine q35,accel=tcg,memory-backend=ram -object memory-backend-memfd,id=ram,share=on,size=1073741824 -smp 3 -m 1073741824B"; one != want {
+		t.Errorf("one node: %s, want %s", one, want)
+	}
+	two := strings.Join(Config{VCPUs: 3, Nodes: 2, HugePages: true}.memory(KVM, 1<<30), " ")
+	for _, want := range []string{
+		"-machine q35,accel=kvm -smp 4,sockets=2 -m 1073741824B ",
+		"-object memory-backend-memfd,id=ram0,share=on,size=536870912,hugetlb=on,hugetlbsize=2M -numa node,nodeid=0,memdev=ram0 -numa cpu,node-id=0,socket-id=0",
+		"id=ram1,", "-numa node,nodeid=1,memdev=ram1 -numa cpu,node-id=1,socket-id=1",
+	} {
+		if !strings.Contains(two, want) {
+			t.Errorf("two nodes: %s, want %s", two, want)
+		}
+	}
+}
+
 func TestArchiveOfShortContent(t *testing.T) {
 	if err := newArchive(&bytes.Buffer{}).file("x", 0o644, 9, strings.NewReader("four")); err == nil {
 		t.Error("a file that is shorter than announced was taken")

@@ -28,6 +28,8 @@ func below(queue string, runtime chain.RuntimeName) experiment.Cell {
 
 func TestDivide(t *testing.T) {
 	sfq, vm, rt := below("sfq", chain.RuntimeRunc), below("sfq", chain.RuntimeVM), experiment.Cell{Tool: experiment.ToolCyclictest, Kernel: chain.VMKernelRT}
+	nodes, large := experiment.Cell{Tool: experiment.ToolChecks, Runtime: chain.RuntimeRunc, Nodes: 2}, host2()
+	large.Host.NUMANodes = 2
 	inside := host2()
 	inside.Host.CmdLine = inventory.LabParameter
 	realtime := host2()
@@ -49,6 +51,8 @@ func TestDivide(t *testing.T) {
 		"turned off":    {host2(), Lab{Off: "leave out --no-lab", Obstacle: free}, sfq, "", "leave out --no-lab"},
 		"no QEMU":       {host2(), Lab{Obstacle: func(chain.VMKernel) string { return "apt install qemu-system-x86" }}, sfq, "", "no sfq: apt install"},
 		"in the lab":    {inside, Lab{}, sfq, "", "this is already a lab guest"},
+		"one node":      {host2(), Lab{Obstacle: free}, nodes, chain.VMKernelGeneric, ""},
+		"one node, off": {host2(), Lab{Off: "leave out --no-lab"}, nodes, "", "this machine has one NUMA node: leave out --no-lab"},
 		"no datapath": {host2(), Lab{Obstacle: free}, experiment.Cell{Tool: experiment.ToolTCP, Transport: "ovs", Runtime: chain.RuntimeRunc, Datapath: experiment.DatapathKernel},
 			chain.VMKernelGeneric, ""},
 		"no datapath for frames": {host2(), Lab{Obstacle: free}, experiment.Cell{Tool: experiment.ToolFrames, Transport: "ovs", Face: chain.FaceNetdev, Runtime: chain.RuntimeRunc, Size: 64, Load: "10kpps", Datapath: experiment.DatapathKernel},
@@ -60,6 +64,9 @@ func TestDivide(t *testing.T) {
 				t.Errorf("%v, %v", lab, skipped)
 			}
 		})
+	}
+	if lacks := Lacks(large, false, nodes); len(lacks) != 0 {
+		t.Errorf("a machine with two nodes lacks %v", lacks)
 	}
 	if lacks := Lacks(realtime, false, rt); len(lacks) != 0 {
 		t.Errorf("a realtime kernel lacks %v", lacks)
