@@ -14,6 +14,7 @@ import (
 // attribute (linux/posix_acl_xattr.h and posix_acl.h).
 const (
 	aclAttribute = "system.posix_acl_access"
+	aclInherited = "system.posix_acl_default"
 	aclVersion   = 2
 
 	aclOwner      = 0x01
@@ -34,10 +35,24 @@ func ShareDir(dir string, uid int) error { return letIn(dir, uid, 0o1700, aclAll
 // LetIn lets one other user enter and list the directory of another.
 func LetIn(dir string, uid int) error { return letIn(dir, uid, 0o700, aclLook) }
 
+// LetConnect is LetIn, and the other user may also connect to sockets that the
+// directory's owner creates in it from then on, if they may be written by its group.
+func LetConnect(dir string, uid int) error {
+	if err := LetIn(dir, uid); err != nil {
+		return err
+	}
+	return addUser(dir, aclInherited, uid, aclAll)
+}
+
 func letIn(dir string, uid int, mode uint32, perm uint16) error {
 	if err := unix.Chmod(dir, mode); err != nil {
 		return fmt.Errorf("share %s: %w", dir, err)
 	}
+	return addUser(dir, aclAttribute, uid, perm)
+}
+
+// addUser sets a list of a directory: its owner, and one other user.
+func addUser(dir, attribute string, uid int, perm uint16) error {
 	acl := binary.LittleEndian.AppendUint32(nil, aclVersion)
 	for _, e := range []struct {
 		tag, perm uint16
@@ -50,7 +65,7 @@ func letIn(dir string, uid int, mode uint32, perm uint16) error {
 		acl = binary.LittleEndian.AppendUint16(acl, e.perm)
 		acl = binary.LittleEndian.AppendUint32(acl, e.id)
 	}
-	err := unix.Setxattr(dir, aclAttribute, acl, 0)
+	err := unix.Setxattr(dir, attribute, acl, 0)
 	if errors.Is(err, unix.EOPNOTSUPP) {
 		return &Unsupported{
 			What: "a directory for two users",

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // TestShareDir makes and removes files in a shared directory as its owner, as the
@@ -45,6 +46,25 @@ func TestShareDir(t *testing.T) {
 	}
 	if !as(other, "ls", dir) || as(other, "touch", dir+"/u") || as(third, "ls", dir) {
 		t.Error("LetIn: the other user cannot enter, or can make a file, or a third can enter")
+	}
+	const listen = `use Socket; umask 02; socket(S, AF_UNIX, SOCK_STREAM, 0); bind(S, sockaddr_un($ARGV[0])) && listen(S, 1) or die $!; sleep 100`
+	const connect = `use Socket; socket(S, AF_UNIX, SOCK_STREAM, 0); connect(S, sockaddr_un($ARGV[0])) or die $!`
+	if err := LetConnect(dir, other); err != nil {
+		t.Fatal(err)
+	}
+	server := exec.Command("perl", "-e", listen, dir+"/s")
+	server.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: owner, Gid: owner}}
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Process.Kill(); _ = server.Wait() })
+	for deadline := time.Now().Add(10 * time.Second); !as(owner, "perl", "-e", connect, dir+"/s"); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the owner does not listen")
+		}
+	}
+	if !as(other, "perl", "-e", connect, dir+"/s") || as(other, "rm", "-f", dir+"/s") || as(third, "perl", "-e", connect, dir+"/s") {
+		t.Error("LetConnect: the other user cannot connect, or can remove the socket, or a third can connect")
 	}
 	if err := ShareDir(dir, other); err != nil {
 		t.Fatal(err)
