@@ -120,10 +120,33 @@ func watchPeers(ctx context.Context, peers []peer, grace time.Duration) (early b
 	}
 }
 
+// watch returns why the command must restart, once its devices can no longer work; early
+// says that they never did. It returns nil when ctx ends.
+type watch func(ctx context.Context) (early bool, why error)
+
+// watchAll is the watch of the other ends and of the processes of links.
+func watchAll(peers []peer, grace time.Duration, carriers []carriedBy) watch {
+	return func(ctx context.Context) (early bool, why error) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		lost := make(chan error, 1)
+		go func() {
+			lost <- watchCarriers(ctx, carriers)
+			cancel()
+		}()
+		early, why = watchPeers(ctx, peers, grace)
+		cancel()
+		if why == nil {
+			why = <-lost
+		}
+		return early, why
+	}
+}
+
 // attend waits until the command ends. It stops a command whose devices can no
 // longer work; again reports that they never did. It does not wait for one that
 // cannot be stopped.
-func attend(ctx context.Context, instance runtime.Instance, peers []peer, grace time.Duration) (code int, again bool, err error) {
+func attend(ctx context.Context, instance runtime.Instance, devices watch) (code int, again bool, err error) {
 	var why, failed error
 	stop := func() {
 		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopGrace)
@@ -135,7 +158,7 @@ func attend(ctx context.Context, instance runtime.Instance, peers []peer, grace 
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
-		if again, why = watchPeers(watching, peers, grace); why != nil || ctx.Err() != nil {
+		if again, why = devices(watching); why != nil || ctx.Err() != nil {
 			stop()
 		}
 	}()

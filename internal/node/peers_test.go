@@ -95,7 +95,7 @@ func (immortal) Stop(context.Context) error { return errImmortal }
 func TestAttendGivesUp(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if code, again, err := attend(ctx, immortal{}, nil, time.Hour); code != 0 || again || !errors.Is(err, errImmortal) {
+	if code, again, err := attend(ctx, immortal{}, watchAll(nil, time.Hour, nil)); code != 0 || again || !errors.Is(err, errImmortal) {
 		t.Errorf("%d, %v, %v", code, again, err)
 	}
 }

@@ -180,6 +180,10 @@ func (s *Supervisor) once(ctx context.Context, l *Live, f chain.Function, restar
 		if err := awaitPeers(ctx, peers); err != nil {
 			return 0, err
 		}
+		carriers, err := l.awaitCarriers(ctx, l.carriers(f))
+		if err != nil {
+			return 0, err
+		}
 		instance, err := rt.Start(ctx, l.spec(f), runtime.Output{Stdout: file, Stderr: file})
 		if err != nil {
 			return 0, err
@@ -187,7 +191,7 @@ func (s *Supervisor) once(ctx context.Context, l *Live, f chain.Function, restar
 		s.set(f.Name, func(st *FunctionStatus) {
 			st.Phase, st.Process, st.Restarts = PhaseRunning, instance.ID(), restarts
 		})
-		code, again, err := attend(ctx, instance, peers, grace)
+		code, again, err := attend(ctx, instance, watchAll(peers, grace, carriers))
 		if !again || try == connectTries || ctx.Err() != nil {
 			return code, err
 		}

@@ -73,6 +73,9 @@ type Vdev struct {
 	// connects to it once, at its start. The command starts when the socket has a
 	// listener. It is stopped as failed when the connection closes.
 	Awaits string `json:"awaits,omitempty"`
+	// EndsWithLink says that the device finds no new process of its link once one has
+	// ended. Its command is then stopped as failed, and starts when they run again.
+	EndsWithLink bool `json:"ends_with_link,omitempty"`
 	// Peer is the host directory of the socket Awaits, if a container may not write to
 	// it: then it sees it, read-only, at PeersInside/PORT, and in Dir a symbolic link
 	// to the socket.
