@@ -285,7 +285,7 @@ func loadFeatures(ctx context.Context, m *guest.Machine, features []string) erro
 // environ is this process's environment, as far as it applies in a guest.
 func environ() []string {
 	list := []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root"}
-	for _, name := range []string{"TERM", "LANG", "LC_ALL", "DRAY_LIB", "DRAY_GUEST"} {
+	for _, name := range []string{"TERM", "LANG", "LC_ALL", "DRAY_LIB", "DRAY_GUEST", "DRAY_VPP"} {
 		if value, ok := os.LookupEnv(name); ok {
 			list = append(list, name+"="+value)
 		}

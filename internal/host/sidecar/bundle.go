@@ -118,12 +118,7 @@ func (p Process) process() (*specs.Process, error) {
 	for _, l := range shares {
 		rlimits = append(rlimits, specs.POSIXRlimit{Type: "RLIMIT_" + strings.ToUpper(l.Name), Hard: l.Most, Soft: l.Most})
 	}
-	var user specs.User
-	if p.OpenSockets {
-		user.Umask = new(uint32)
-	}
 	return &specs.Process{
-		User:            user,
 		Args:            p.Args,
 		Env:             append([]string{"PATH=/usr/sbin:/usr/bin", "HOME=/tmp"}, p.Env...),
 		Cwd:             "/",

@@ -48,9 +48,6 @@ type Process struct {
 	Devices []string // device nodes of the host, e.g. "/dev/net/tun"
 	CPUs    []int    // nil: any
 	Memory  uint64   // limit in bytes; 0: none
-	// OpenSockets lets every user who can reach the process's sockets connect to
-	// them.
-	OpenSockets bool
 	// HugePages permits three more system calls, to place huge pages.
 	HugePages bool
 }

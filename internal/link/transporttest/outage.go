@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -34,6 +35,9 @@ func testOutage(t *testing.T, d transport.Driver, program string, o Options) {
 	}
 	r := NewRig(t, d, o)
 	report := r.Up()
+	if slices.ContainsFunc(report.Vdevs, func(v transport.Vdev) bool { return v.EndsWithLink }) {
+		t.Skip("its devices find no new switch: a supervisor restarts the applications, see TestFaults of test/e2e")
+	}
 	_, sink, sinkEnd := r.startRole(program, 1, "sink", "--once", "--duration", "60s")
 	sender, send, sendEnd := r.startRole(program, 0, "send", "--check", "--duration", "50s",
 		"--rate", strconv.Itoa(outageRate)+"pps", "--to-mac", r.Spec.Ends[1].MAC.String())

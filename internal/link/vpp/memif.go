@@ -16,11 +16,11 @@ import (
 	"github.com/drayage/dray/internal/spec/dpdk"
 )
 
-// memif makes VPP map the packet memory of each application: the client
-// provides the memory, so VPP creates the socket.
+// memif makes VPP map the rings and buffers of each application's device: the client
+// provides the memory, so VPP creates the socket. Without zero-copy that is not all of
+// the application's memory. With it, a second device of an application of DPDK 22.11
+// closes the descriptors of the first.
 type memif struct{}
-
-const memifSocket = "memif.sock"
 
 // ringLog is the ring length as a power of two, as net_memif expects it;
 // ringSlots is the same as a number, as VPP expects it.
@@ -33,7 +33,7 @@ const (
 const maxSocketPath = 107
 
 func (memif) check(s transport.Spec) error {
-	if path := memifDir(s, len(s.Ends)-1) + "/" + memifSocket; len(path) > maxSocketPath {
+	if path := memifDir(s, len(s.Ends)-1) + "/" + dpdk.MemifSocket; len(path) > maxSocketPath {
 		return fmt.Errorf("the path of a socket, %s, is longer than %d bytes: use shorter names for chain and link, or set DRAY_STATE to a shorter directory", path, maxSocketPath)
 	}
 	return nil
@@ -52,28 +52,35 @@ func (memif) prepare(driver string, s transport.Spec) []step.Step {
 			Name:  s.StepName(driver, fmt.Sprintf("create the directory of end %d %s", i+1, e.Name)),
 			Makes: []step.Resource{host.DirResource(dir)},
 			Do: func(context.Context) error {
-				// The function owns it; VPP has its group.
+				// VPP owns it: the function cannot take the place of its socket.
 				if err := os.Mkdir(dir, 0o700); err != nil {
 					return err
 				}
-				if err := os.Chown(dir, e.User, sidecar.UID(vhost.Owner(s))); err != nil {
+				owner := sidecar.UID(vhost.Owner(s))
+				if err := os.Chown(dir, owner, owner); err != nil {
 					return err
 				}
-				return os.Chmod(dir, 0o770)
+				return host.LetConnect(dir, e.User)
 			},
 		})
 	}
 	return steps
 }
 
+// vdev is the device of an end. A container has a link to the socket in a directory of
+// its own, since net_memif must be able to write to the directory of its path.
 func (memif) vdev(s transport.Spec, i int) transport.Vdev {
 	e := s.Ends[i]
-	return transport.Vdev{
+	v := transport.Vdev{
 		Function: e.Function, Port: e.Name, Driver: dpdk.NetMemif,
-		Options: fmt.Sprintf("socket={dir}/%s,socket-abstract=no,role=client,id=0,zero-copy=yes,rsize=%d,mac=%s", memifSocket, ringLog, e.MAC),
-		// net_memif requires write access to the directory of its socket.
-		Dir: memifDir(s, i), SingleFileSegments: true,
+		Options: fmt.Sprintf("socket={dir}/%s,socket-abstract=no,role=client,id=0,rsize=%d,mac=%s", dpdk.MemifSocket, ringLog, e.MAC),
+		Dir:     e.Dir, Peer: memifDir(s, i), Awaits: dpdk.MemifSocket,
+		EndsWithLink: true,
 	}
+	if !e.Runtime.Contained() {
+		v.Dir, v.Peer = v.Peer, ""
+	}
+	return v
 }
 
 func (memif) binds(s transport.Spec) []sidecar.Bind {
@@ -84,10 +91,14 @@ func (memif) binds(s transport.Spec) []sidecar.Bind {
 	return list
 }
 
+func (memif) plugin() string { return "memif_plugin.so" }
+
+func (memif) files(transport.Spec) []int { return nil }
+
 func (memif) create(s transport.Spec, i int) ([]string, string) {
 	n, q := i+1, vhost.Queues(s.Ends[i])
 	return []string{
-		fmt.Sprintf("create memif socket id %d filename %s/%s", n, memifInside(i), memifSocket),
+		fmt.Sprintf("create memif socket id %d filename %s/%s", n, memifInside(i), dpdk.MemifSocket),
 		fmt.Sprintf("create interface memif id 0 socket-id %d ring-size %d rx-queues %d tx-queues %d master", n, ringSlots, q, q),
 	}, fmt.Sprintf("memif%d/0", n)
 }

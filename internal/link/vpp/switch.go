@@ -4,7 +4,6 @@ package vpp
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -19,8 +18,6 @@ import (
 )
 
 const (
-	program = "vpp"
-	console = "vppctl"
 	inside  = "/vpp" // VPP's path of its configuration, read-only
 	cli     = "/run/cli.sock"
 	startup = inside + "/startup.conf"
@@ -50,14 +47,15 @@ func newSwitch(k kind, s transport.Spec) vppSwitch {
 	return vppSwitch{kind: k, spec: s, dir: filepath.Join(s.Dir, "vpp")}
 }
 
-func (v vppSwitch) engine(cpus []int) sidecar.Process {
+// engine is VPP's process, on those CPUs. Before it starts, only the targets of its
+// binds matter, and the installation may be empty.
+func (v vppSwitch) engine(i installation, cpus []int) sidecar.Process {
 	s := v.spec
 	return sidecar.Process{
 		Name: program, Dir: filepath.Join(s.Dir, "switch"), Cgroup: s.Cgroup, Owner: vhost.Owner(s),
-		Args:  []string{program, "-c", startup},
-		Binds: append(v.kind.binds(s), sidecar.Bind{Source: v.dir, Target: inside}),
-		Files: vhost.Users(s), CPUs: cpus, Memory: processLimit << 20,
-		OpenSockets: true,
+		Args: []string{i.inside(program), "-c", startup}, Env: i.environment(home),
+		Binds: append(append(v.kind.binds(s), sidecar.Bind{Source: v.dir, Target: inside}), i.binds()...),
+		Files: v.kind.files(s), CPUs: cpus, Memory: processLimit << 20,
 	}
 }
 
@@ -68,15 +66,16 @@ func (v vppSwitch) writeConfig() error {
 	return os.WriteFile(filepath.Join(v.dir, filepath.Base(links)), []byte(v.commands()), 0o644)
 }
 
-// startupConfig is VPP's configuration on one CPU, without huge pages.
-func startupConfig(cpu int) string {
+// startupConfig is VPP's configuration on one CPU, without huge pages, and with
+// nothing but that plugin.
+func startupConfig(cpu int, plugin string) string {
 	return fmt.Sprintf(`unix {
   nodaemon
   nosyslog
   nobanner
+  nocolor
   runtime-dir /run
   cli-listen %s
-  startup-config %s
 }
 cpu {
   main-core %d
@@ -94,9 +93,10 @@ statseg {
   page-size 4k
 }
 plugins {
-  plugin dpdk_plugin.so { disable }
+  plugin default { disable }
+  plugin %s { enable }
 }
-`, cli, links, cpu, heap, buffers)
+`, cli, cpu, heap, buffers, plugin)
 }
 
 // bridged reports whether VPP switches by the addresses seen at each end, in a
@@ -137,11 +137,7 @@ func (vhostUser) create(_ transport.Spec, i int) ([]string, string) {
 
 // start starts or restarts VPP, and checks that it joins the ends.
 func (v vppSwitch) start(ctx context.Context, r *transport.Report) error {
-	vppctl, err := lookup(console)
-	if err != nil {
-		return err
-	}
-	path, err := lookup(program)
+	installed, err := find()
 	if err != nil {
 		return err
 	}
@@ -154,11 +150,10 @@ func (v vppSwitch) start(ctx context.Context, r *transport.Report) error {
 		cpus = allowed[len(allowed)-1:] // VPP pins its main thread
 	}
 	file := filepath.Join(v.dir, filepath.Base(startup))
-	if err := os.WriteFile(file, []byte(startupConfig(cpus[0])), 0o644); err != nil {
+	if err := os.WriteFile(file, []byte(startupConfig(cpus[0], v.kind.plugin())), 0o644); err != nil {
 		return err
 	}
-	e := v.engine(cpus)
-	e.Args[0] = path
+	e := v.engine(installed, cpus)
 	id, err := e.Start(ctx)
 	if err != nil {
 		return err
@@ -166,23 +161,42 @@ func (v vppSwitch) start(ctx context.Context, r *transport.Report) error {
 	ask := func(what ...string) (string, error) {
 		ctx, cancel := context.WithTimeout(ctx, askTimeout)
 		defer cancel()
-		return e.Exec(ctx, append([]string{vppctl, "-s", cli}, what...)...)
+		return e.Exec(ctx, append([]string{installed.inside(console), "-s", cli}, what...)...)
 	}
-	if err := e.Await(ctx, id, func() bool {
-		out, err := ask("show", "mode")
-		return err == nil && v.joined(out) == nil
-	}); err != nil {
-		out, _ := ask("show", "mode")
-		return errors.Join(err, v.joined(out))
-	}
-	version, err := ask("show", "version")
-	if err != nil {
+	if r.Engine, err = v.configure(ctx, e, id, ask); err != nil {
 		return err
 	}
-	first, _, _ := strings.Cut(version, "\n")
-	r.Engine = strings.TrimSpace(first)
-	r.Note(program, id, e.Log())
+	r.Note(program, id, e.Log(), poller)
 	return nil
+}
+
+// poller is the name of the thread that forwards.
+const poller = "vpp_main"
+
+// configure waits until VPP answers, has it execute the commands, and checks the
+// result. It returns VPP's name and version. VPP's own way, startup-config, would wait
+// for 2 s, and would not report an error.
+func (v vppSwitch) configure(ctx context.Context, e sidecar.Process, id host.ProcessID, ask func(...string) (string, error)) (string, error) {
+	var version string
+	if err := e.Await(ctx, id, func() (ready bool) {
+		out, err := ask("show", "version")
+		version, ready = parseVersion(out)
+		return ready && err == nil
+	}); err != nil {
+		return "", err
+	}
+	said, err := ask("exec", links)
+	if err != nil {
+		return "", err
+	}
+	modes, err := ask("show", "mode")
+	if err != nil {
+		return "", err
+	}
+	if err := v.joined(modes); err != nil {
+		return "", fmt.Errorf("%w; to its configuration it said: %q%s", err, said, e.LastWords())
+	}
+	return program + " " + version, nil
 }
 
 // joined parses the output of "show mode": one line per interface, with its
@@ -206,12 +220,4 @@ func (v vppSwitch) joined(out string) error {
 		}
 	}
 	return nil
-}
-
-func lookup(name string) (string, error) {
-	path, err := host.LookProgram(name)
-	if err != nil {
-		return "", &host.Unsupported{What: Name, Why: "no " + name + " binary", Fix: "install VPP from fd.io's packages (Debian has none); this driver follows VPP's documentation and has never been run"}
-	}
-	return path, nil
 }

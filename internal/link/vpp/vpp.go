@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package vpp joins DPDK applications by the link's own VPP, over vhost-user
-// or memif. It is written from VPP's documentation: no VPP has run it yet.
+// or memif. It is tested with VPP 26.06.
 package vpp
 
 import (
@@ -30,24 +30,24 @@ type driver struct {
 
 // New returns the driver for vhost-user.
 func New() transport.Driver {
-	return define(Name, vhostUser{}, inventory.Caps{Rank: -3, MaxMTU: maxMTU,
+	return define(Name, vhostUser{}, inventory.Caps{Rank: -3, MaxMTU: maxMTU, Copies: 2, Note: "it maps the packet memory of all applications",
 		KernelPath: "none: virtio rings that each application shares with VPP, which copies packets from one to the others"})
 }
 
 // NewMemif returns the driver for memif.
 func NewMemif() transport.Driver {
-	return define(NameMemif, memif{}, inventory.Caps{Rank: -4, MaxMTU: maxMTUMemif,
-		KernelPath: "none: memif rings that each application shares with VPP, which copies packets from one to the others",
-		Note:       "; an application ends with VPP, because the driver net_memif crashes when its peer goes away"})
+	return define(NameMemif, memif{}, inventory.Caps{Rank: -4, MaxMTU: maxMTUMemif, Copies: 4, Note: "it maps the rings and buffers of the applications' devices, and nothing else of them",
+		KernelPath: "none: memif rings and buffers that each application shares with VPP and copies to and from; VPP copies packets from one to the others"})
 }
 
 func define(name string, k kind, caps inventory.Caps) transport.Driver {
 	caps.Faces, caps.Isolation = []string{string(chain.FaceDPDK)}, string(chain.IsolationNoPeerMemory)
-	caps.MinEnds, caps.Privileges, caps.Processes, caps.BusyCPUs, caps.Copies = 2, "none", 1, 1, 2
+	caps.MinEnds, caps.Privileges, caps.Processes, caps.BusyCPUs = 2, "none", 1, 1
 	caps.Forwards = true
-	caps.Note = "written from VPP's documentation and never run, so auto never chooses it; VPP polls and keeps one CPU busy; " +
-		"two ends are cross-connected, or, like more ends, form a bridge domain, which learns addresses" + caps.Note
-	return driver{transport.Define(name, caps, transport.Try(probe, sidecar.Probe), func(s transport.Spec) (*transport.Build, error) {
+	caps.Note = "VPP polls and keeps one CPU busy, even on an idle link; " + caps.Note + "; two ends are " +
+		"cross-connected, or, like more ends, form a bridge domain, which learns addresses; never chosen by auto, because an application " +
+		"must restart after VPP has, which vhost-user and ovs-dpdk spare it"
+	return driver{transport.Define(name, caps, transport.TryVersion(probe, sidecar.Probe), func(s transport.Spec) (*transport.Build, error) {
 		return build(name, k, s)
 	}), k}
 }
@@ -59,13 +59,12 @@ const (
 	maxMTUMemif = 1500
 )
 
-func probe() error {
-	for _, name := range []string{program, console} {
-		if _, err := lookup(name); err != nil {
-			return err
-		}
+func probe(ctx context.Context) (version string, err error) {
+	installed, err := find()
+	if err != nil {
+		return "", err
 	}
-	return nil
+	return installed.version(ctx)
 }
 
 func build(driver string, kind kind, s transport.Spec) (*transport.Build, error) {
@@ -83,7 +82,7 @@ func build(driver string, kind kind, s transport.Spec) (*transport.Build, error)
 		Makes: []step.Resource{host.DirResource(v.dir)},
 		Do:    func(context.Context) error { return v.writeConfig() },
 	})
-	build.Steps = append(build.Steps, v.engine(nil).Steps(name)...)
+	build.Steps = append(build.Steps, v.engine(installation{}, nil).Steps(name)...)
 	build.Steps = append(build.Steps, step.Step{
 		Name: name("start " + program),
 		Do:   func(ctx context.Context) error { return v.start(ctx, build.Report) },
@@ -106,13 +105,27 @@ type kind interface {
 	vdev(s transport.Spec, i int) transport.Vdev
 	// binds are the host directories visible to VPP.
 	binds(s transport.Spec) []sidecar.Bind
+	// files are the owners of sockets that VPP must be able to open.
+	files(s transport.Spec) []int
+	// plugin is the file name of VPP's plugin for it.
+	plugin() string
 	// create are the commands that create the interface of end i, and its name.
 	create(s transport.Spec, i int) (commands []string, name string)
 }
 
 type vhostUser struct{}
 
+func (vhostUser) plugin() string                                      { return "vhost_plugin.so" }
 func (vhostUser) check(transport.Spec) error                          { return nil }
 func (vhostUser) prepare(driver string, s transport.Spec) []step.Step { return vhost.Admit(driver, s) }
-func (vhostUser) vdev(s transport.Spec, i int) transport.Vdev         { return vhost.Vdev(s, i) }
 func (vhostUser) binds(s transport.Spec) []sidecar.Bind               { return vhost.Binds(s) }
+func (vhostUser) files(s transport.Spec) []int                        { return vhost.Users(s) }
+
+// vdev is the device of an end. The next VPP connects to it too, but starts a ring
+// only when the device rings its bell, as vhost-user says. DPDK 22.11 does so when a
+// device starts, not when it is connected again.
+func (vhostUser) vdev(s transport.Spec, i int) transport.Vdev {
+	v := vhost.Vdev(s, i)
+	v.EndsWithLink = true
+	return v
+}

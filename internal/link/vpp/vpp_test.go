@@ -68,12 +68,12 @@ func TestConfiguration(t *testing.T) {
 		}
 		v := newSwitch(c.driver.(driver).kind, c.spec)
 		var b strings.Builder
-		fmt.Fprintf(&b, "# startup.conf\n%s\n# links.vpp\n%s\n# applications\n", startupConfig(3), v.commands())
+		fmt.Fprintf(&b, "# startup.conf\n%s\n# links.vpp\n%s\n# applications\n", startupConfig(3, v.kind.plugin()), v.commands())
 		for _, d := range build.Report.Vdevs {
-			fmt.Fprintf(&b, "%s.%s: %s,%s in %s\n", d.Function, d.Port, d.Driver, d.Options, d.Dir)
+			fmt.Fprintf(&b, "%s.%s: %s,%s in %s, ends with the link %v\n", d.Function, d.Port, d.Driver, d.Options, d.Dir, d.EndsWithLink)
 		}
-		fmt.Fprintf(&b, "\n# container\n%s\n", strings.Join(v.engine(nil).Args, " "))
-		for _, bind := range v.engine(nil).Binds {
+		fmt.Fprintf(&b, "\n# container\n%s\n", strings.Join(v.engine(installation{root: "/srv/vpp", libs: "lib/x86_64-linux-gnu"}, nil).Args, " "))
+		for _, bind := range v.engine(installation{root: "/srv/vpp", libs: "lib/x86_64-linux-gnu"}, nil).Binds {
 			fmt.Fprintf(&b, "%s at %s, write %v\n", bind.Source, bind.Target, bind.Write)
 		}
 		golden := filepath.Join("testdata", c.file+".golden")
@@ -119,6 +119,7 @@ func TestJoined(t *testing.T) {
 // TestProbe: if there is no VPP, the error uses the documentation's words.
 func TestProbe(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
+	t.Setenv(variable, "")
 	if path, err := host.LookProgram(program); err == nil {
 		t.Skipf("there is a %s", path)
 	}
