@@ -53,14 +53,8 @@ const none = "–"
 
 func rowOf(t *inventory.Transport, c record.Config) report.BenchRow {
 	return report.BenchRow{
-		Config: c, Untried: t.Status == inventory.NeverRun || neverRun(t), Privileges: t.Caps.Privileges, Isolation: t.Caps.Isolation,
-		Copies: t.Caps.Copies,
+		Config: c, Privileges: t.Caps.Privileges, Isolation: t.Caps.Isolation, Copies: t.Caps.Copies,
 	}
-}
-
-// neverRun reports whether the driver itself says that it has never been run.
-func neverRun(t *inventory.Transport) bool {
-	return strings.Contains(t.Reason+t.Caps.Note, "never run")
 }
 
 // skippedTransport is the row of a transport that is skipped entirely.
@@ -70,7 +64,6 @@ func skippedTransport(m *matrix.Matrix, inv *inventory.Inventory, name string, t
 		return report.BenchRow{Config: nothing, Skipped: "this build has no such transport"}, true
 	}
 	row := rowOf(t, nothing)
-	row.Untried = neverRun(t)
 	switch {
 	case t.Status == inventory.Missing:
 		row.Skipped, row.Fix = t.Reason, t.Fix
@@ -113,7 +106,6 @@ func facesOf(m *matrix.Matrix, inv *inventory.Inventory, t *inventory.Transport)
 func transportRows(m *matrix.Matrix, inv *inventory.Inventory, t *inventory.Transport, runtime chain.RuntimeName) []report.BenchRow {
 	if rt := inventory.Find(inv.Runtimes, string(runtime)); rt == nil || rt.Status == inventory.Missing {
 		row := rowOf(t, record.Config{Transport: t.Name, Face: none, Runtime: string(runtime), Size: none, VNF: none})
-		row.Untried = neverRun(t)
 		row.Skipped = fmt.Sprintf("this build has no runtime %s", runtime)
 		if rt != nil {
 			row.Skipped, row.Fix = fmt.Sprintf("runtime %s: %s", runtime, rt.Reason), rt.Fix
@@ -126,9 +118,8 @@ func transportRows(m *matrix.Matrix, inv *inventory.Inventory, t *inventory.Tran
 			for _, size := range m.Sizes {
 				c := record.Config{Transport: t.Name, Face: string(face), Runtime: string(runtime), Size: size.String(), VNF: string(vnf)}
 				row := rowOf(t, c)
-				if row.Skipped, row.Fix = obstacle(m, inv, c); row.Skipped != "" {
-					row.Untried = neverRun(t)
-				}
+				row.Skipped, row.Fix = obstacle(m, inv, c)
+				row.Untried = row.Skipped == "" && t.Status == inventory.NeverRun
 				rows = append(rows, row)
 			}
 		}

@@ -267,7 +267,7 @@ func BenchPlan(w io.Writer, run *BenchRun, width int) error {
 		{Head: "Transport"}, {Head: "Ports"}, {Head: "Runtime"}, {Head: "Frames"}, {Head: "Through"}, {Head: "Privileges"}, {Head: "State"},
 	}}
 	for _, r := range run.Rows {
-		l := BenchLine{Skipped: r.Skipped, Fix: r.Fix, Untried: r.Untried}
+		l := BenchLine{Skipped: r.Skipped, Fix: r.Fix}
 		state := "to be measured"
 		switch {
 		case r.Skipped != "":

@@ -45,7 +45,7 @@ func newBench(t *testing.T) *benchFixture {
 	f.row(BenchRow{Config: config("memif", "dpdk"), Privileges: "none"}, 22e6, time.Microsecond)
 	f.failed(BenchRow{Config: config("ovs", "netdev"), Privileges: "none"}, "ovs-vswitchd ended")
 	f.run.Rows = append(f.run.Rows, BenchRow{Config: record.Config{Transport: "vpp", Face: "–", Runtime: "–", Size: "–", VNF: "–"},
-		Skipped: "no vpp binary", Fix: "install VPP", Untried: true})
+		Skipped: "no vpp binary", Fix: "install VPP"})
 	for round := range 3 {
 		f.trials = append(f.trials, record.Trial{Run: f.run.ID, ID: fmt.Sprintf("ceiling-r%d", round), Round: round, Quantity: record.QCeiling, Marks: []string{},
 			Bench: &record.Bench{Config: record.Config{Face: "netdev", Size: "64"}, Load: "max", Ceiling: &record.Ceiling{Instrument: "draygen", Send: 40e6, Receive: 25e6}}})
@@ -278,7 +278,7 @@ func TestBenchSaysWhatWasNotMeasured(t *testing.T) {
 	if l := benchLine(t, d, "ovs", "max"); l.state() != "failed: ovs-vswitchd ended" {
 		t.Errorf("state %q", l.state())
 	}
-	if l := benchLine(t, d, "vpp", ""); l.state() != "never run here: no vpp binary; install VPP" {
+	if l := benchLine(t, d, "vpp", ""); l.state() != "not run here: no vpp binary; install VPP" {
 		t.Errorf("state %q", l.state())
 	}
 }
@@ -300,7 +300,7 @@ func TestBenchPage(t *testing.T) {
 			t.Errorf("%q has no target", m[1])
 		}
 	}
-	for _, want := range []string{"10.0 Mpps", "Never run here: no vpp binary", "Failed: ovs-vswitchd ended", "generator-bound", "× 50.0"} {
+	for _, want := range []string{"10.0 Mpps", "Not run here: no vpp binary", "Failed: ovs-vswitchd ended", "generator-bound", "× 50.0"} {
 		if !strings.Contains(html, want) {
 			t.Errorf("no %q on the page", want)
 		}

@@ -130,9 +130,6 @@ func (l *BenchLine) state() string {
 	switch {
 	case l.Skipped != "":
 		text = "not run here: " + l.Skipped
-		if l.Untried {
-			text = "never run here: " + l.Skipped
-		}
 		if l.Fix != "" {
 			text += "; " + l.Fix
 		}
