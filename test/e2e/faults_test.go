@@ -28,7 +28,7 @@ import (
 //
 //	gen  draygen-dpdk send ── n3 ── dray-vnf l2fwd  vnf ── n6 ── draygen-dpdk sink  sink
 //
-// On vhost-user and ovs-dpdk a switch is in the middle of each link.
+// On vhost-user, ovs-dpdk, vpp and vpp-memif a switch is in the middle of each link.
 const (
 	faultRate = 10_000 // packets/s
 	faultTick = 20 * time.Millisecond
@@ -41,6 +41,7 @@ const (
 type fault struct {
 	victim, transport string
 	through           bool // the network function is in the chain, even if another dies
+	learning          bool // the switch goes by the addresses seen at each end
 	// may are the parties that may also be restarted.
 	may []string
 	// lossless faults lose no packet that was sent.
@@ -53,17 +54,27 @@ var faults = []fault{
 	{victim: "link n3", transport: "vhost-user", brief: true},
 	{victim: "link n3", transport: "vhost-user", through: true},
 	{victim: "link n3", transport: "ovs-dpdk"},
+	{victim: "link n3", transport: "vpp", brief: true, may: []string{"function gen", "function sink"}},
+	{victim: "link n3", transport: "vpp", learning: true, through: true, may: []string{"function gen", "function vnf"}},
+	{victim: "link n3", transport: "vpp-memif", brief: true, may: []string{"function gen", "function sink"}},
 	{victim: "function gen", transport: "shm", brief: true},
 	{victim: "function gen", transport: "vhost-user", brief: true},
+	{victim: "function gen", transport: "vpp", learning: true, brief: true},
+	{victim: "function gen", transport: "vpp-memif", brief: true},
 	{victim: "function gen", transport: "memif", brief: true, may: []string{"function sink"}},
 	{victim: "function sink", transport: "memif", may: []string{"function gen"}},
 	{victim: "function vnf", transport: "shm", through: true, brief: true},
 	{victim: "function vnf", transport: "vhost-user", through: true},
+	{victim: "function vnf", transport: "vpp", through: true},
+	{victim: "function vnf", transport: "vpp-memif", learning: true, through: true},
 	{victim: "broker", transport: "shm", brief: true, lossless: true},
 }
 
 func (f fault) chain() string {
 	name := "fault-" + strings.ReplaceAll(strings.TrimPrefix(f.victim, "function "), " ", "-") + "-" + f.transport
+	if f.learning {
+		name += "-mac"
+	}
 	if f.through {
 		name += "-through"
 	}
@@ -85,7 +96,11 @@ func (f fault) yaml(programs string) string {
     ports: [{name: n3, face: dpdk}]`, name, programs, args, faultTick, faultPatience.Seconds())
 	}
 	functions := generator("gen", fmt.Sprintf("send --rate %dpps --catch-up 100ms", faultRate)) + generator("sink", "sink --once")
-	links := fmt.Sprintf("\n  - {name: n3, ends: [gen.n3, sink.n3], transport: %s}", f.transport)
+	transport := f.transport
+	if f.learning {
+		transport += ", forwarding: learning"
+	}
+	links := fmt.Sprintf("\n  - {name: n3, ends: [gen.n3, sink.n3], transport: %s}", transport)
 	if f.through {
 		functions += fmt.Sprintf(`
   - name: vnf
@@ -96,7 +111,7 @@ func (f fault) yaml(programs string) string {
     ports: [{name: west, face: dpdk}, {name: east, face: dpdk}]`, programs)
 		links = fmt.Sprintf(`
   - {name: n3, ends: [gen.n3, vnf.west], transport: %[1]s}
-  - {name: n6, ends: [vnf.east, sink.n3], transport: %[1]s}`, f.transport)
+  - {name: n6, ends: [vnf.east, sink.n3], transport: %[1]s}`, transport)
 	}
 	return fmt.Sprintf("apiVersion: drayage/v1\nkind: Chain\nname: %s\nfunctions:%s\nlinks:%s\n", f.chain(), functions, links)
 }
@@ -120,9 +135,7 @@ func TestFaults(t *testing.T) {
 			continue
 		}
 		t.Run(f.chain(), func(t *testing.T) {
-			if f.transport == "ovs-dpdk" {
-				needSwitches(t)
-			}
+			needSwitch(t, f.transport)
 			programs := visible(t, "draygen-dpdk", "dray-vnf")
 			b := newDPDKBench(t)
 			for range max(times, 1) {
@@ -187,7 +200,11 @@ func (f fault) kill(b *bench, programs string) string {
 	if f.through && f.victim != "function vnf" {
 		victimText += ", beside a network function"
 	}
-	return fmt.Sprintf("| %s | %s | %s | %s | %s | %d | %s |", victimText, f.transport,
+	transportText := f.transport
+	if f.learning {
+		transportText += ", learning"
+	}
+	return fmt.Sprintf("| %s | %s | %s | %s | %s | %d | %s |", victimText, transportText,
 		gapText(arrived.gap(at, until)), gapText(arrived.gapBefore(at)), lossText(lost, exact),
 		sent.sum(func(n counts) int { return n.Unsent }), or(strings.Join(besides, ", "), "nobody"))
 }

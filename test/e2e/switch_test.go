@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/drayage/dray/internal/link/transport"
+	"github.com/drayage/dray/internal/link/vpp"
 	"github.com/drayage/dray/internal/node"
 	"github.com/drayage/dray/test/testenv"
 )
@@ -23,6 +24,19 @@ func needSwitches(t *testing.T) {
 	t.Helper()
 	needDPDK(t)
 	testenv.Program(t, "/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk", "ovs-vsctl", "ovs-ofctl", "ovsdb-server", "ovsdb-tool")
+}
+
+// needSwitch skips if the switch of that transport is missing. VPP is optional.
+func needSwitch(t *testing.T, transport string) {
+	t.Helper()
+	switch transport {
+	case "ovs-dpdk", "ovs-dray":
+		needSwitches(t)
+	case vpp.Name:
+		testenv.Kernel(t, vpp.New().Probe(context.Background()))
+	case vpp.NameMemif:
+		testenv.Kernel(t, vpp.NewMemif().Probe(context.Background()))
+	}
 }
 
 // switchOf is the process that carries the packets of link n3.
@@ -54,7 +68,7 @@ func TestASwitchThatDies(t *testing.T) {
 		{"ovs-dray", "", "ovs-dray, direct"},
 	} {
 		t.Run(c.driver, func(t *testing.T) {
-			needSwitches(t)
+			needSwitch(t, c.driver)
 			b := newDPDKBench(t)
 			chain := "dies-" + c.driver
 			file := b.file(testpmds(chain, c.driver+c.more, "runtime: runc"))
