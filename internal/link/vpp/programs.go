@@ -32,7 +32,7 @@ const variable = "DRAY_VPP"
 const home = "/opt/vpp"
 
 // howToGet is the fix if there is no VPP.
-const howToGet = "build VPP as docs/switches.md says and set " + variable + " to its folder, or install fd.io's packages (Debian has none)"
+const howToGet = "build VPP as docs/switches.md says and set " + variable + " to its folder, or install the packages of fd.io"
 
 // installation is a VPP on this host. VPP finds its plugins from its own path, and
 // its libraries by the library path, so its folder may be anywhere.
