@@ -27,10 +27,10 @@ links:
 // memory of a generator at each port, once the link is up.
 const numaMaps = `set -e
 "$0" up "$1" >&2
-taskset --all-tasks --cpu-list --pid 0 $(pgrep -f "daemon [n]odes") >&2
+taskset --all-tasks --cpu-list --pid 0 $(grep -lPa 'daemon\x00nodes' /proc/[0-9]*/cmdline | cut -d/ -f3) >&2
 "$0" exec nodes a -- "$2" sink --port dray:p1 >/dev/null 2>&1 &
 "$0" exec nodes a -- "$2" send --port dray:p0 --rate 100pps >/dev/null 2>&1 &
-maps() { for p in $(pgrep -x draygen); do cat /proc/$p/numa_maps; done; }
+maps() { for f in $(grep -lx draygen /proc/[0-9]*/comm); do cat ${f%comm}numa_maps; done; }
 for i in $(seq 300); do [ $(maps | grep -c memfd:dray-link) -lt 2 ] || break; sleep 0.1; done
 maps | grep -e memfd:dray-link -e heap -e stack
 `
@@ -39,7 +39,7 @@ var onNode = regexp.MustCompile(` N([0-9]+)=[0-9]+`)
 
 // The memory of functions, and of a link between them, is on the NUMA node of their CPUs.
 func TestMemoryIsOnTheNodeOfItsCPUs(t *testing.T) {
-	testenv.Program(t, guest.Emulator, "depmod", "taskset", "pgrep")
+	testenv.Program(t, guest.Emulator, "depmod", "taskset")
 	b := newBench(t)
 	b.env = append(b.env, "DRAY_GUEST="+testenv.Built(t, guest.AgentProgram))
 	r := b.want(0, "lab", "--need", "numa", "--guest", "--", "sh", "-c", numaMaps, program, b.file(numaChain), generator(t))
