@@ -12,7 +12,7 @@ set -euo pipefail
 
 readonly repository=https://github.com/FDio/vpp
 readonly tag=v26.06
-readonly commit=c3200b88dc4
+readonly commit=c3200b88dc46bd380f00a49ca3392a102cc1980b
 readonly packages=(
 	clang-19 cmake git libelf-dev libiberty-dev libmnl-dev libnl-3-dev libnl-route-3-dev libssl-dev libunwind-dev lld-19
 	llvm-19 nasm ninja-build python3-jsonschema python3-ply python3-yaml uuid-dev
@@ -34,7 +34,7 @@ die() {
 # fetch leaves the sources in the build folder, and checks that they are the release's.
 fetch() {
 	[ -d "$work/vpp/.git" ] || git clone --quiet --depth 1 --branch "$tag" "$repository" "$work/vpp"
-	[[ $(git -C "$work/vpp" rev-parse HEAD) == "$commit"* ]] ||
+	[[ $(git -C "$work/vpp" rev-parse HEAD) == "$commit" ]] ||
 		die "$work/vpp is not commit $commit of $repository" "remove $work and try again; if that does not help, the tag $tag was moved"
 }
 

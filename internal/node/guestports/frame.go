@@ -23,6 +23,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 )
 
 // kind is what a frame says.
@@ -55,15 +56,28 @@ const (
 	maxData     = 512 << 10 // the telemetry of 16 queues takes half of that
 )
 
-var errFrame = errors.New("malformed frame between a guest's ports and the host")
+// maxWaiting bounds the frames that wait until the other side reads: a guest that asks and
+// does not read must not fill the host's memory.
+const maxWaiting = 64
+
+var (
+	errFrame   = errors.New("malformed frame between a guest's ports and the host")
+	errStalled = errors.New("the other side of a guest's ports does not read")
+)
 
 // stream sends frames; its methods are safe for concurrent use.
 type stream struct {
-	mu  sync.Mutex
-	out io.Writer
+	waiting atomic.Int32
+	mu      sync.Mutex
+	out     io.Writer
 }
 
+// send waits until the other side reads, with at most maxWaiting others.
 func (s *stream) send(f frame) error {
+	defer s.waiting.Add(-1)
+	if s.waiting.Add(1) > maxWaiting {
+		return errStalled
+	}
 	b := make([]byte, 0, frameHeader+len(f.Data))
 	b = append(b, byte(f.Kind), f.Port, f.Window, f.Queue)
 	b = binary.LittleEndian.AppendUint32(b, f.Number)

@@ -299,3 +299,24 @@ func FuzzFrames(f *testing.F) {
 		}
 	})
 }
+
+// TestAGuestThatDoesNotRead: what waits for it is bounded.
+func TestAGuestThatDoesNotRead(t *testing.T) {
+	input, to := io.Pipe()
+	s := &stream{out: to}
+	results := make(chan error, 2*maxWaiting)
+	for range cap(results) {
+		go func() { results <- s.send(frame{Kind: closed}) }()
+	}
+	for range maxWaiting {
+		if err := <-results; !errors.Is(err, errStalled) {
+			t.Fatalf("beyond %d frames: error %v", maxWaiting, err)
+		}
+	}
+	input.Close()
+	for range maxWaiting {
+		if err := <-results; !errors.Is(err, io.ErrClosedPipe) {
+			t.Fatalf("a frame that waited: error %v", err)
+		}
+	}
+}
