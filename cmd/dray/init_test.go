@@ -17,9 +17,6 @@ func TestInitWritesAChain(t *testing.T) {
 	for face := range faceTexts {
 		for runtime := range runtimeTexts {
 			var out bytes.Buffer
-			if face == "native" && runtime == "vm" {
-				continue // refused, below
-			}
 			if err := run(context.Background(), []string{"init", "-", "--face", face, "--runtime", runtime}, &out, io.Discard); err != nil {
 				t.Fatal(err)
 			}
@@ -28,7 +25,7 @@ func TestInitWritesAChain(t *testing.T) {
 			}
 		}
 	}
-	for _, argv := range [][]string{{"init", "-", "--face", "x"}, {"init", "-", "--runtime", "external"}, {"init", "-", "--face", "native", "--runtime", "vm"}} {
+	for _, argv := range [][]string{{"init", "-", "--face", "x"}, {"init", "-", "--runtime", "external"}} {
 		if err := run(context.Background(), argv, io.Discard, io.Discard); exitCode(err, io.Discard) != exitUsage {
 			t.Errorf("%v: %v", argv, err)
 		}
