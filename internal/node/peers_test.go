@@ -52,7 +52,7 @@ func TestNobodyWaitsInACircle(t *testing.T) {
 		{{"a", "b"}, {"b", "c"}, {"c", "a"}, {"b", "a"}},
 	} {
 		l := &Live{Chain: &chain.Chain{Name: "c"}, node: &Node{StateDir: "/s", Transports: []transport.Driver{memif.New()}}, dir: "/s/c"}
-		l.State.Sandboxes, l.State.Reports = map[string]*runtime.Sandbox{}, map[string]*transport.Report{}
+		l.State.Plan, l.State.Sandboxes, l.State.Reports = &plan.Plan{}, map[string]*runtime.Sandbox{}, map[string]*transport.Report{}
 		for i, name := range []string{"a", "b", "c"} {
 			l.Chain.Functions = append(l.Chain.Functions, chain.Function{Name: name, Runtime: chain.RuntimeRunc})
 			l.State.Sandboxes[name] = &runtime.Sandbox{Netns: host.Netns{Path: "/" + name}, Links: "/s/c/fn/" + name + "/links", PortsUser: 1000 + i}
