@@ -50,7 +50,7 @@ func (r root) describe() (inventory.Host, error) {
 	if err != nil {
 		return inventory.Host{}, err
 	}
-	isolated = append(isolated, subtract(sparedCPUs(hs), isolated)...)
+	isolated = append(isolated, cpulist.Without(sparedCPUs(hs), isolated)...)
 	slices.Sort(isolated)
 	cpus := withIsolated(allowed, isolated, cpusetOf(hs))
 	total, free, err := r.memory()

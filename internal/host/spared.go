@@ -40,11 +40,7 @@ func sparedCPUs(hs []hierarchy) []int {
 		if err != nil || len(used) == 0 { // it has no cpuset: it may use all
 			return nil
 		}
-		free = subtract(free, used)
+		free = cpulist.Without(free, used)
 	}
 	return free
-}
-
-func subtract(a, b []int) []int {
-	return slices.DeleteFunc(slices.Clone(a), func(v int) bool { return slices.Contains(b, v) })
 }

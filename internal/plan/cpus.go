@@ -52,7 +52,7 @@ func (p *planner) takeSet(f *chain.Function, owner map[int]string) []int {
 		Constraint: "cpus " + cpulist.Format(f.CPUs.Set),
 		Pos:        at(f.FieldPos, "cpus", f.Pos),
 	}
-	if offline := subtract(f.CPUs.Set, p.inv.Host.CPUs); len(offline) > 0 {
+	if offline := cpulist.Without(f.CPUs.Set, p.inv.Host.CPUs); len(offline) > 0 {
 		v.Hard = true
 		v.Reason = fmt.Sprintf("CPU %s is not available: offline, not allowed for dray, or used by another chain", cpulist.Format(offline))
 		v.Fix = "choose from: " + orNone(cpulist.Format(p.inv.Host.CPUs))
@@ -122,11 +122,7 @@ func (p *planner) freeCPUs(owner map[int]string) []int {
 	return free
 }
 
-func subtract(a, b []int) []int {
-	return slices.DeleteFunc(slices.Clone(a), func(v int) bool { return slices.Contains(b, v) })
-}
-
-func intersect(a, b []int) []int { return subtract(a, subtract(a, b)) }
+func intersect(a, b []int) []int { return cpulist.Without(a, cpulist.Without(a, b)) }
 
 func orNone(s string) string {
 	if s == "" {

@@ -18,7 +18,7 @@ func (s *System) boot(r Request) *Boot {
 	}
 	present := strings.Fields(line)
 	arguments := strings.Join(slices.DeleteFunc(s.bootArguments(r), func(group string) bool {
-		return len(subtract(strings.Fields(group), present)) == 0
+		return !slices.ContainsFunc(strings.Fields(group), func(word string) bool { return !slices.Contains(present, word) })
 	}), " ")
 	if arguments == "" {
 		return nil
@@ -33,7 +33,7 @@ func (s *System) bootArguments(r Request) []string {
 		free := cpulist.Format(r.Isolate)
 		all = append(all, "isolcpus=managed_irq,domain,"+free, "nohz_full="+free, "rcu_nocbs="+free)
 		if online, err := s.cpus("online"); err == nil {
-			all = append(all, "irqaffinity="+cpulist.Format(subtract(online, r.Isolate)))
+			all = append(all, "irqaffinity="+cpulist.Format(cpulist.Without(online, r.Isolate)))
 		}
 	}
 	for _, pages := range r.HugePages {

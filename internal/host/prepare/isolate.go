@@ -26,7 +26,7 @@ func (s *System) DefaultIsolation() []int {
 	for _, cpu := range online[:2] {
 		others = append(others, s.siblings(cpu)...)
 	}
-	if free := subtract(online, others); len(free) >= fewestIsolated {
+	if free := cpulist.Without(online, others); len(free) >= fewestIsolated {
 		return free
 	}
 	return nil
@@ -52,7 +52,7 @@ func (s *System) planIsolation(report *Report, isolate []int) error {
 		report.skip("isolation", "no CPU is kept free: of %d CPUs, --isolate names none", len(online))
 		return nil
 	}
-	others := subtract(online, isolate)
+	others := cpulist.Without(online, isolate)
 	if err := s.planPrograms(report, isolate, others); err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func without(now string, isolate, others []int) string {
 	if err != nil {
 		return now
 	}
-	if cpus = subtract(cpus, isolate); len(cpus) == 0 {
+	if cpus = cpulist.Without(cpus, isolate); len(cpus) == 0 {
 		cpus = others
 	}
 	return cpulist.Format(cpus)

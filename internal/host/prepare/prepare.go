@@ -120,7 +120,7 @@ func (s *System) checkCPUs(isolate []int) error {
 			return fmt.Errorf("CPU %d is not online: choose from %s", cpu, cpulist.Format(online))
 		}
 		if cpu == 0 {
-			return fmt.Errorf("CPU 0 cannot be kept free: the kernel itself needs it; choose from %s", cpulist.Format(subtract(online, []int{0})))
+			return fmt.Errorf("CPU 0 cannot be kept free: the kernel itself needs it; choose from %s", cpulist.Format(cpulist.Without(online, []int{0})))
 		}
 	}
 	return nil
@@ -133,10 +133,6 @@ func (s *System) cpus(name string) ([]int, error) {
 		return nil, err
 	}
 	return cpulist.Parse(text)
-}
-
-func subtract[T comparable](a, b []T) []T {
-	return slices.DeleteFunc(slices.Clone(a), func(v T) bool { return slices.Contains(b, v) })
 }
 
 // words joins names: "a, b and c".

@@ -25,7 +25,7 @@ func TestChainsOfDockerContainers(t *testing.T) {
 		experiment.ToolTCP: "dray-debian", experiment.ToolRequests: "dray-debian", experiment.ToolPingPong: "dray-debian",
 		experiment.ToolUDP: "dray-debian", experiment.ToolOneWay: "dray-debian", experiment.ToolClocks: "dray-debian",
 		experiment.ToolStart: "dray-debian", experiment.ToolDensity: "dray-debian", experiment.ToolCyclictest: "dray-debian",
-		experiment.ToolChecks: "dray-debian", experiment.ToolEcho: "dray-debian", experiment.ToolRecovery: "dray-vnf",
+		experiment.ToolChecks: "dray-debian", experiment.ToolEcho: "dray-debian", experiment.ToolSockets: "dray-debian", experiment.ToolRecovery: "dray-vnf",
 	} {
 		c := experiment.Cell{Tool: tool, Transport: "veth", Face: chain.FaceNetdev, Runtime: chain.RuntimeDocker, Functions: 3}
 		text := chainText(host2(), c)

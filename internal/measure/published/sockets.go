@@ -31,10 +31,10 @@ const socketPort, facePort = "k0", "k1"
 //	socket -- kernel face -- testpmd -- p0 --- link --- p1 ---- socket
 func socketsText(_ *inventory.Inventory, c experiment.Cell) string {
 	const address = "10.99.0.1/24"
-	far := fmt.Sprintf("  - {name: %s, runtime: %s, ports: [{name: %s, ip: 10.99.0.2/24}]}\n", server, c.Runtime, sink)
+	far := fmt.Sprintf("  - {name: %s, runtime: %s%s, ports: [{name: %s, ip: 10.99.0.2/24}]}\n", server, c.Runtime, imageField(c), sink)
 	link := fmt.Sprintf("links:\n  - {name: link, ends: [%s.%s, %s.%s], transport: %s}\n", client, clientPort, server, sink, c.Transport)
 	near := func(command, ports string) string {
-		return fmt.Sprintf("functions:\n  - {name: %s, runtime: %s%s, ports: [%s]}\n", client, c.Runtime, command, ports) + far + link
+		return fmt.Sprintf("functions:\n  - {name: %s, runtime: %s%s%s, ports: [%s]}\n", client, c.Runtime, imageField(c), command, ports) + far + link
 	}
 	switch c.KernelFace {
 	case experiment.KernelFaceTap:

@@ -10,6 +10,11 @@ import (
 	"strings"
 )
 
+// Without is cpus less those that are taken.
+func Without(cpus, taken []int) []int {
+	return slices.DeleteFunc(slices.Clone(cpus), func(cpu int) bool { return slices.Contains(taken, cpu) })
+}
+
 // Format writes a CPU list as the kernel does: "0-2,5". Empty for none.
 func Format(cpus []int) string {
 	sorted := slices.Clone(cpus)

@@ -31,7 +31,7 @@ var toolCells = map[Tool]toolCell{
 	ToolUDP:        {[]string{"transport", "runtime", "load"}, append([]string{"message", "times"}, linked...), checkBitrate},
 	ToolOneWay:     {[]string{"transport", "runtime", "load"}, append([]string{"message"}, linked...), checkBitrate},
 	ToolEcho:       {[]string{"transport", "face", "runtime"}, []string{"far_runtime", "forwarding", "datapath", "kernel", "hosts", "underlay", "delay"}, nil},
-	ToolSockets:    {[]string{"transport", "runtime"}, []string{"kernel_face"}, nil},
+	ToolSockets:    {[]string{"transport", "runtime"}, []string{"kernel_face"}, checkSockets},
 	ToolClocks:     {[]string{"transport", "runtime"}, nil, nil},
 	ToolStart:      {[]string{"runtime"}, []string{"memory"}, nil},
 	ToolChecks:     {[]string{"runtime"}, []string{"nodes"}, nil},
@@ -65,6 +65,12 @@ func checkBitrate(d *parse.Decoder, c *Cell, values map[string]*yaml.Node) {
 func checkImage(d *parse.Decoder, c *Cell, values map[string]*yaml.Node) {
 	if c.Runtime != "" && c.Runtime != chain.RuntimeRunc {
 		d.Fail(values["runtime"], "write runc", "an image is the root file system of a function with runtime runc")
+	}
+}
+
+func checkSockets(d *parse.Decoder, c *Cell, values map[string]*yaml.Node) {
+	if c.KernelFace == KernelFaceVeth && c.Runtime == chain.RuntimeDocker {
+		d.Fail(values["runtime"], "write runc", "testpmd is the function's command, and no image of Drayage has it")
 	}
 }
 

@@ -13,13 +13,13 @@ const inDocker = " (in Docker)"
 
 // InDocker is the experiment with Docker containers instead of runc containers. A row
 // stays as it is if another row shows the same in Docker already, or if its tool
-// measures only runc.
+// or kernel face is of runc only.
 func (e Experiment) InDocker() Experiment {
 	all := e.Rows
 	e.Rows = slices.Clone(all)
 	changed := false
 	for i, r := range all {
-		if r.Cell.Runtime != chain.RuntimeRunc || r.Cell.Tool == ToolImage {
+		if r.Cell.Runtime != chain.RuntimeRunc || r.Cell.Tool == ToolImage || r.Cell.KernelFace == KernelFaceVeth {
 			continue
 		}
 		r.Cell.Runtime = chain.RuntimeDocker

@@ -117,6 +117,7 @@ func TestBadExperiments(t *testing.T) {
 		batched("native", 1):  "x.yaml:7:142: only ports with face netdev",
 		"  - {name: a, title: A, figure: round_trip, cell: {tool: echo, transport: shm, runtime: runc}}\n":                                 `needs the field "face"`,
 		"  - {name: a, title: A, figure: clock_bound, cell: {tool: clocks, transport: ovs, runtime: runc, forwarding: learning}}\n":        `takes no field "forwarding"`,
+		"  - {name: a, title: A, figure: packet_rate, cell: {tool: sockets, transport: veth, runtime: docker, kernel_face: veth}}\n":       "no image of Drayage has it",
 		"  - {name: a, title: A, not_run: x, value: 3}\n":                                                                                  "has no figure to compare",
 		"  - {name: a, title: A, tilte: x, figure: throughput, cell: {tool: tcp, transport: veth, runtime: runc}}\n":                       `did you mean "title"`,
 		"  - {name: a, title: A, cell: {tool: tcp, transport: veth, runtime: runc}}\n":                                                     `needs the field "figure"`,
