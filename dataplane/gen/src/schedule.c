@@ -21,6 +21,8 @@ static uint64_t mean_units(const struct schedule *s, uint64_t packets)
 
 	if (!s->bits)
 		return packets;
+	if (!s->imix)
+		return bits_of(s, 0) * packets;
 	for (uint64_t i = 0; i < IMIX; i++)
 		bits += bits_of(s, i);
 	return bits * packets / IMIX;
@@ -67,12 +69,31 @@ uint32_t schedule_imix_size(const struct schedule *s, uint64_t packet)
 	return size > s->smallest ? size : s->smallest;
 }
 
-void schedule_pass(struct schedule *s, uint32_t n)
+uint64_t schedule_overdue(const struct schedule *s, uint64_t before)
 {
-	for (uint32_t i = 0; i < n && s->bits; i++)
+	/* of the mix, only whole cycles have a known length */
+	bool cycles = s->imix && s->bits;
+	uint64_t packets = cycles ? (uint64_t)s->burst * IMIX : s->burst, each, units;
+
+	if (s->rate == 0 || before <= s->start_ns)
+		return 0;
+	units = (uint64_t)(((unsigned __int128)(before - s->start_ns) * s->rate + NS_PER_SECOND -
+			    1) /
+			   NS_PER_SECOND);
+	if (units <= s->units)
+		return 0;
+	each = mean_units(s, packets);
+	return (units - s->units + (cycles ? 0 : each - 1)) / each * packets;
+}
+
+void schedule_pass(struct schedule *s, uint64_t n)
+{
+	uint64_t cycles = s->imix && s->bits ? n / IMIX * IMIX : n;
+
+	if (cycles > 0)
+		s->units += mean_units(s, cycles);
+	for (uint64_t i = cycles; i < n; i++)
 		s->units += bits_of(s, s->packets + i);
-	if (!s->bits)
-		s->units += n;
 	s->packets += n;
 }
 

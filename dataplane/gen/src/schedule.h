@@ -31,8 +31,11 @@ static inline uint32_t schedule_size(const struct schedule *schedule, uint64_t p
 	return schedule->imix ? schedule_imix_size(schedule, packet) : schedule->size;
 }
 
+/* How many packets, in whole bursts, are due before that time; of a mix, in whole cycles. */
+uint64_t schedule_overdue(const struct schedule *schedule, uint64_t before);
+
 /* Move past n packets, whether they were sent or not. */
-void schedule_pass(struct schedule *schedule, uint32_t n);
+void schedule_pass(struct schedule *schedule, uint64_t n);
 
 /* Mean ns between two bursts; 0 without a rate. */
 uint64_t schedule_interval(const struct schedule *schedule);

@@ -11,13 +11,18 @@
 #define ENDS 8
 #define END_NS (2 * NS_PER_SECOND)
 
-/* Packets that go to the port together. */
+/*
+ * Packets that go to the port together: of one burst, or of several bursts of one packet that are
+ * due.
+ */
 struct batch {
 	struct io_buf bufs[IO_BATCH];
 	unsigned n, done;
 	unsigned flow;
-	uint64_t due, deadline;
-	uint64_t now; /* the last time that was read */
+	bool several;
+	uint64_t each[IO_BATCH]; /* of several bursts, when each was due */
+	uint64_t due, deadline;	 /* of the first burst */
+	uint64_t now;		 /* the last time that was read */
 };
 
 struct sender *sender_new(struct run *run)
@@ -60,17 +65,27 @@ uint64_t sender_due(struct sender *s, uint64_t now)
 	return s->done ? UINT64_MAX : due;
 }
 
-/* How many packets are due with this burst. */
-static uint32_t due_now(const struct sender *s)
+/* At most n packets, in this part of the run. */
+static uint64_t within(const struct sender *s, uint64_t n)
 {
-	uint64_t n = s->schedule.burst, limit = s->run->options->packets;
+	uint64_t limit = s->run->options->packets, left = limit ? limit - s->scheduled : UINT64_MAX;
 
 	if (!s->measuring)
-		return (uint32_t)(n < s->warmup_left ? n : s->warmup_left);
-	return (uint32_t)(limit && n > limit - s->scheduled ? limit - s->scheduled : n);
+		left = s->warmup_left;
+	return n < left ? n : left;
 }
 
-static void account(struct sender *s, uint32_t n, bool sent)
+/* How many packets are due before a time, in this part of the run. */
+static uint64_t overdue(const struct sender *s, uint64_t before)
+{
+	uint64_t duration = s->run->options->duration_ns;
+
+	if (s->measuring && duration && before > s->started_ns + duration)
+		before = s->started_ns + duration;
+	return within(s, schedule_overdue(&s->schedule, before));
+}
+
+static void account(struct sender *s, uint64_t n, bool sent)
 {
 	if (!s->measuring) {
 		s->warmup_left -= n;
@@ -101,6 +116,19 @@ static void fill(const struct sender *s, struct batch *b)
 			packet_fill(b->bufs[i].data, b->bufs[i].length, next_sequence(s) + i);
 }
 
+/* Write the headers of packets of several bursts, each with its own time. */
+static void stamp_each(const struct sender *s, struct batch *b, struct packet packet)
+{
+	struct schedule next = s->schedule;
+
+	for (unsigned i = b->done; i < b->n; i++) {
+		packet.intended = b->each[i] = schedule_due(&next);
+		packet_write(&packet, b->bufs + i, 1);
+		packet.sequence++;
+		schedule_pass(&next, 1);
+	}
+}
+
 /* Write the headers of packets that are not sent yet, with the present time. */
 static void stamp(const struct sender *s, struct batch *b)
 {
@@ -114,7 +142,10 @@ static void stamp(const struct sender *s, struct batch *b)
 
 	first.sent = b->now = clock_now();
 	first.intended = paced(s) ? b->due : b->now;
-	packet_write(&first, b->bufs + b->done, b->n - b->done);
+	if (b->several)
+		stamp_each(s, b, first);
+	else
+		packet_write(&first, b->bufs + b->done, b->n - b->done);
 }
 
 /* The port takes packets again, or they are no longer worth sending. */
@@ -134,6 +165,13 @@ static uint64_t bytes_of(const struct sender *s, const struct io_buf *bufs, unsi
 	return bytes;
 }
 
+static void late(struct sender *s, uint64_t by, unsigned n)
+{
+	histogram_add(&s->lateness, by, n);
+	if (s->run->options->interval_ns)
+		histogram_add(&s->lateness_interval, by, n);
+}
+
 static void sent(struct sender *s, struct batch *b, unsigned n)
 {
 	end_wait(s, b->now);
@@ -141,11 +179,10 @@ static void sent(struct sender *s, struct batch *b, unsigned n)
 		s->sent_bytes += bytes_of(s, b->bufs + b->done, n);
 		s->ended_ns = b->now;
 	}
-	if (s->measuring && paced(s)) {
-		histogram_add(&s->lateness, b->now - b->due, n);
-		if (s->run->options->interval_ns)
-			histogram_add(&s->lateness_interval, b->now - b->due, n);
-	}
+	if (s->measuring && paced(s) && !b->several)
+		late(s, b->now - b->due, n);
+	for (unsigned i = b->done; s->measuring && b->several && i < b->done + n; i++)
+		late(s, b->now - b->each[i], 1);
 	account(s, n, true);
 	schedule_pass(&s->schedule, n);
 	b->done += n;
@@ -236,7 +273,7 @@ static int send_some(struct sender *s, struct batch *b, uint32_t n)
 	return ret < 0 && b->done == 0 ? ret : (int)b->done;
 }
 
-/* Until when the burst may be sent. */
+/* Until when a burst may be sent that is due at that time. */
 static uint64_t deadline(const struct sender *s, uint64_t due)
 {
 	const struct options *o = s->run->options;
@@ -247,30 +284,82 @@ static uint64_t deadline(const struct sender *s, uint64_t due)
 	return s->measuring && o->duration_ns ? s->started_ns + o->duration_ns : UINT64_MAX;
 }
 
-int sender_burst(struct sender *s, uint64_t *now)
+/* Packets whose time is over are never sent. */
+static void give_up(struct sender *s, uint64_t n)
 {
-	uint32_t left = due_now(s);
-	struct batch b;
+	account(s, n, false);
+	schedule_pass(&s->schedule, n);
+}
 
-	b.flow = (unsigned)(s->bursts++ % s->run->options->flows);
-	/* *now may be the time of the burst before, and nothing is sent that is too late */
-	b.now = paced(s) ? clock_now() : *now;
-	b.due = paced(s) ? schedule_due(&s->schedule) : b.now;
-	b.deadline = deadline(s, b.due);
-	while (left > 0 && b.now <= b.deadline) {
-		int ret = send_some(s, &b, left);
+/*
+ * Give up at once what is too late: one by one, a sender might never catch up. Returns when the
+ * next burst is due.
+ */
+static uint64_t skip_late(struct sender *s, uint64_t now)
+{
+	uint64_t bound = s->run->options->catch_up_ns, due;
+	uint64_t n = now > bound ? overdue(s, now - bound) : 0;
+
+	if (n > 0)
+		give_up(s, n);
+	/* what remains of a mix's cycle */
+	while ((due = sender_due(s, now)) < now && now - due > bound)
+		give_up(s, within(s, s->schedule.burst));
+	return due;
+}
+
+/*
+ * How many packets go with this burst. A late sender could not catch up with single packets:
+ * `several` bursts that are due go together.
+ */
+static uint64_t due_now(const struct sender *s, struct batch *b)
+{
+	const struct options *o = s->run->options;
+	uint64_t all = 0;
+
+	if (paced(s) && s->schedule.burst == 1 && o->flows == 1 && !o->closed)
+		all = overdue(s, b->now);
+	b->several = all > 1;
+	return b->several ? all : within(s, s->schedule.burst);
+}
+
+/* Send so many packets while there is time. Returns how many are left, or -errno. */
+static int64_t send_left(struct sender *s, struct batch *b, uint64_t left)
+{
+	while (left > 0 && b->now <= b->deadline) {
+		int ret = send_some(s, b, left < IO_BATCH ? (uint32_t)left : IO_BATCH);
 
 		if (ret == -EAGAIN)
 			break;
 		if (ret < 0)
 			return ret;
 		left -= (uint32_t)ret;
+		if (b->several)
+			return 0; /* the next ones have deadlines of their own */
 	}
+	return (int64_t)left;
+}
+
+int sender_burst(struct sender *s, uint64_t *now)
+{
+	struct batch b;
+	int64_t left;
+
+	b.now = *now;
+	if (paced(s)) {
+		*now = b.now = clock_now(); /* it may have been the time of the burst before */
+		if (skip_late(s, b.now) > b.now)
+			return 0;
+	}
+	b.flow = (unsigned)(s->bursts++ % s->run->options->flows);
+	b.due = paced(s) ? schedule_due(&s->schedule) : b.now;
+	b.deadline = deadline(s, b.due);
+	left = send_left(s, &b, due_now(s, &b));
+	if (left < 0)
+		return (int)left;
 	*now = b.now;
-	if (left > 0 && paced(s)) {
-		account(s, left, false);
-		schedule_pass(&s->schedule, left);
-	}
+	if (left > 0 && paced(s))
+		give_up(s, b.several ? 1 : (uint64_t)left);
 	return 0;
 }
 

@@ -27,6 +27,27 @@ static void null(void)
 	free(r);
 }
 
+/*
+ * A rate that no port takes: the sender gives up most packets, sends as many as it can all the
+ * same, each with the time at which it was due, and none that is too late.
+ */
+static void too_fast(const char *rate, const char *size)
+{
+	struct child loop =
+		START("loop", "--port", "null", "--to-port", "null", "--duration", "200ms",
+		      "--warmup", "1000", "--busy", "--rate", rate, "--size", size);
+	char *r = child_result(&loop, 0);
+	double scheduled = json_number(r, "sender.scheduled"), sent = json_number(r, "sent");
+
+	CHECK(sent > 5000 && sent < scheduled);
+	CHECK_EQ(json_number(r, "unsent"), scheduled - sent);
+	CHECK_EQ(json_number(r, "sink.received"), sent);
+	CHECK_EQ(json_number(r, "lateness.n"), sent);
+	CHECK(json_number(r, "lateness.p50") > 9000000); /* not only at first */
+	CHECK(json_number(r, "one_way_intended.min") >= json_number(r, "lateness.min"));
+	free(r);
+}
+
 /* Each way has a stream of its own, and an account of its own. */
 static void both_ways(const char *port, const char *to)
 {
@@ -87,6 +108,9 @@ int main(int argc, char **argv)
 	test_program(argc, argv);
 	test_pin();
 	null();
+	too_fast("1Gpps", "60");
+	too_fast("500Gbps", "98");
+	too_fast("500Gbps", "imix");
 	both_ways("udp:127.0.0.1:18231", "udp:127.0.0.1:18232");
 	too_few_cpus();
 	return 0;

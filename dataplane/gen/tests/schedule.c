@@ -62,6 +62,40 @@ static void bits(void)
 	CHECK_EQ(schedule_due(&s), 1000ll * 4294 * 1000);
 }
 
+/* What is overdue is due before that time, and the next burst is not; of a mix, the next cycle. */
+static void overdue(void)
+{
+	static const struct {
+		const char *rate;
+		bool imix;
+		uint32_t burst;
+	} cases[] = {
+		{"3Mpps", false, 1},  {"7pps", false, 1},   {"1kpps", false, 7},
+		{"8Mbps", false, 1},  {"9Mbps", false, 32}, {"100Mbps", true, 1},
+		{"100Mbps", true, 5},
+	};
+
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct options o = options(cases[i].rate, 0);
+		struct schedule s;
+		uint64_t n;
+
+		o.imix = cases[i].imix;
+		o.burst = cases[i].burst;
+		s = schedule_begin(&o, 500);
+		CHECK_EQ(schedule_overdue(&s, 0), 0);
+		CHECK_EQ(schedule_overdue(&s, 500), 0);
+		n = schedule_overdue(&s, 1000000500);
+		CHECK(n > 0 && n % (o.imix ? 12 * o.burst : o.burst) == 0);
+		schedule_pass(&s, n - o.burst);
+		CHECK(schedule_due(&s) < 1000000500);
+		schedule_pass(&s, o.burst);
+		CHECK_EQ(schedule_overdue(&s, 1000000500), 0);
+		schedule_pass(&s, o.imix ? 12 * o.burst : 0);
+		CHECK(schedule_due(&s) >= 1000000500);
+	}
+}
+
 static void mix(void)
 {
 	struct options o = options("1pps", 0);
@@ -109,6 +143,7 @@ int main(void)
 	absolute();
 	bursts();
 	bits();
+	overdue();
 	mix();
 	units();
 	return 0;
