@@ -288,24 +288,30 @@ func expect(c experiment.Cell, trial time.Duration) time.Duration {
 	if p, ok := probes[c.Tool]; ok {
 		return runner.Watched + p.takes(c, trial) + dockerExtra(c)
 	}
-	d := overhead + lasts(c, trial) + dockerExtra(c)
-	if c.Runtime == chain.RuntimeVM {
-		d += vmExtra
-		if c.Face == chain.FaceDPDK {
-			d += ealExtra
-		}
-	}
+	d := bringUp(c) + overhead/3 + lasts(c, trial)
 	if c.Tool == experiment.ToolPingPong {
 		d += pingExtra
-	}
-	if c.Face == chain.FaceDPDK || strings.HasPrefix(c.Transport, "ovs") {
-		d += pollsExtra
 	}
 	if c.Bulk {
 		d += bulkExtra
 	}
 	if c.Tool == experiment.ToolStart {
 		d -= trial
+	}
+	return d
+}
+
+// bringUp is the part of it in which the cell's chain comes up and is taken down.
+func bringUp(c experiment.Cell) time.Duration {
+	d := overhead*2/3 + dockerExtra(c)
+	if c.Runtime == chain.RuntimeVM {
+		d += vmExtra
+		if c.Face == chain.FaceDPDK {
+			d += ealExtra
+		}
+	}
+	if c.Face == chain.FaceDPDK || strings.HasPrefix(c.Transport, "ovs") {
+		d += pollsExtra
 	}
 	return d
 }

@@ -288,7 +288,7 @@ func TestTheShortestComparedCellIsMeasuredAgain(t *testing.T) {
 	item := runner.Item{ID: tcp("bridge").String()}
 	first := &runner.Turn{Item: item, Round: runner.Round{Number: 2}}
 	second := &runner.Turn{Item: item, Round: runner.Round{Number: 2}, Again: true}
-	if first.ID() != "tcp/bridge/runc-r2" || second.ID() != "tcp/bridge/runc-r2-again" || named(nil, second).Cell != "tcp/bridge/runc"+report.Again {
-		t.Errorf("%s, %s, %s", first.ID(), second.ID(), named(nil, second).Cell)
+	if first.ID() != "tcp/bridge/runc-r2" || second.ID() != "tcp/bridge/runc-r2-again" || named(nil, second, tcp("bridge")).Cell != "tcp/bridge/runc"+report.Again {
+		t.Errorf("%s, %s, %s", first.ID(), second.ID(), named(nil, second, tcp("bridge")).Cell)
 	}
 }

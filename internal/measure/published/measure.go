@@ -6,22 +6,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/drayage/dray/internal/host"
-	"github.com/drayage/dray/internal/measure/bench"
 	"github.com/drayage/dray/internal/measure/instrument"
 	"github.com/drayage/dray/internal/node"
 	"github.com/drayage/dray/internal/result/record"
-	"github.com/drayage/dray/internal/result/report"
 	"github.com/drayage/dray/internal/spec/experiment"
 )
 
 func (r *Runner) measure(ctx context.Context, c experiment.Cell) (record.Trial, error) {
-	if c.Tool == experiment.ToolFrames {
-		return r.frames(ctx, c)
-	}
 	if c.Tool == experiment.ToolCyclictest && c.Runtime == "" {
 		return instrument.WakeUp(ctx, instrument.Endpoint{}, c.Stress, r.Run.Trial) // on the host itself
 	}
@@ -37,18 +31,10 @@ func (r *Runner) measure(ctx context.Context, c experiment.Cell) (record.Trial, 
 	var t record.Trial
 	if own {
 		t, err = p.run(ctx, r, live, c)
-	} else if c.Tool == experiment.ToolStart {
-		t, err = r.start(ctx, live, c, began)
 	} else {
-		t, err = r.link(ctx, live, c)
+		t, err = r.start(ctx, live, c, began)
 	}
-	t.Env, t.Chain = r.Env(live), chainName
-	if bench.Emulated(live) {
-		t.Mark(record.MarkEmulated)
-	}
-	down, cancel := context.WithTimeout(context.WithoutCancel(ctx), downTime)
-	defer cancel()
-	return t, errors.Join(err, live.Remove(down))
+	return r.onChain(t, live), errors.Join(err, remove(ctx, live))
 }
 
 // downTime bounds the removal of a cell, even after an interrupt.
@@ -101,64 +87,6 @@ func (r *Runner) link(ctx context.Context, live *node.Live, c experiment.Cell) (
 	}
 	t.Runtimes = map[string]string{from.Name: string(c.Runtime), to.Name: string(c.Runtime)}
 	return t, err
-}
-
-// frames measures a cell as dray bench would.
-func (r *Runner) frames(ctx context.Context, c experiment.Cell) (record.Trial, error) {
-	m := matrixOf(c, r.Run.Trial)
-	var got collector
-	b := bench.Runner{
-		Machine: r.Machine, Sink: &got, Done: map[string]bool{},
-		Save: func() error { return nil },
-		Run: &report.BenchRun{
-			ID: r.Run.ID, Matrix: *m, Seed: r.Run.Seed, Program: r.Run.Program, Host: r.Run.Host, Rows: bench.Rows(m, r.Inventory),
-		},
-	}
-	err := b.Measure(ctx)
-	if b.Run.NoLimit != "" {
-		r.Run.NoLimit = b.Run.NoLimit
-	}
-	if err != nil {
-		return record.Trial{}, err
-	}
-	return got.whole()
-}
-
-// collector receives dray bench's records of one configuration in one round.
-type collector struct {
-	trial   *record.Trial
-	ceiling *record.Ceiling // nil: unknown
-}
-
-func (c *collector) Write(t record.Trial) error {
-	if t.Quantity != record.QCeiling {
-		c.trial = &t
-	} else if t.Bench != nil && t.Bench.Ceiling != nil {
-		c.ceiling = t.Bench.Ceiling
-	}
-	return nil
-}
-
-// whole is the measurement with the generator's ceiling at that time, so that its
-// mark can be recomputed from the record.
-func (c *collector) whole() (record.Trial, error) {
-	if c.trial == nil {
-		return record.Trial{}, errors.New("nothing was measured")
-	}
-	t := *c.trial
-	if c.ceiling == nil {
-		return t, nil
-	}
-	b := record.Bench{}
-	if t.Bench != nil {
-		b = *t.Bench
-	}
-	b.Ceiling, t.Bench = c.ceiling, &b
-	most := b.Ceiling.Most(slices.Contains(t.Marks, record.MarkFewCPUs))
-	if t.Delivery != nil && most > 0 && float64(t.Delivery.PacketRate) > record.GeneratorShare*most {
-		t.Mark(record.MarkGeneratorBound)
-	}
-	return t, nil
 }
 
 // startTime bounds how long a function may take until its command runs.

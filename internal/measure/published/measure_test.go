@@ -26,7 +26,7 @@ func TestFramesKeepTheCeilingOfTheirMark(t *testing.T) {
 		} {
 			testenv.Must(t, got.Write(trial))
 		}
-		trial, err := got.whole()
+		trial, err := got.of(experiment.Cell{Load: "max"}.Offered())
 		testenv.Must(t, err)
 		path := filepath.Join(t.TempDir(), "records")
 		w, err := record.Create(path)
@@ -49,14 +49,14 @@ func TestFramesKeepTheCeilingOfTheirMark(t *testing.T) {
 
 func TestFramesWithoutACeiling(t *testing.T) {
 	var got collector
-	if _, err := got.whole(); err == nil {
+	if _, err := got.of(experiment.Cell{Load: "max"}.Offered()); err == nil {
 		t.Error("a trial exists without a measurement")
 	}
 	failed := record.Trial{Quantity: record.QCeiling, Error: "no draygen", Bench: &record.Bench{}}
-	for _, trial := range []record.Trial{failed, {Quantity: record.QFrames, Delivery: &record.Delivery{PacketRate: 5}}} {
+	for _, trial := range []record.Trial{failed, {Quantity: record.QFrames, Delivery: &record.Delivery{PacketRate: 5}, Bench: &record.Bench{Load: "max"}}} {
 		testenv.Must(t, got.Write(trial))
 	}
-	if trial, err := got.whole(); err != nil || len(trial.Marks) > 0 || trial.Bench != nil {
+	if trial, err := got.of(experiment.Cell{Load: "max"}.Offered()); err != nil || len(trial.Marks) > 0 || trial.Bench.Ceiling != nil {
 		t.Errorf("%+v, %v", trial, err)
 	}
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // quickAtMost is the quick profile's time limit, whatever it contains.
-const quickAtMost = 38 * time.Minute
+const quickAtMost = 41 * time.Minute
 
 // NewRun is an experiments run that has not begun. A seed of 0 means a random one.
 func NewRun(list []experiment.Experiment, profile Profile, inv *inventory.Inventory, by report.Program, seed uint64) *report.ExperimentsRun {

@@ -49,23 +49,14 @@ func (r *Runner) Measure(ctx context.Context) error {
 // then cells that decide claims in every round, and the others if time remains.
 func (r *Runner) loop() *runner.Runner {
 	run := r.Run
-	compared, again := claimed(run), again(run)
 	var items []runner.Item
-	for _, c := range here(run) {
-		item := runner.Item{
-			ID: c.String(), Title: shownBy(run, c) + ": " + c.String(), Expect: expectIn(run, c) - runner.Watched, Demand: demand(c),
-			Reserved: compared[c.String()], Twice: again != nil && *again == c, OwnMeter: c.Tool == experiment.ToolFrames,
-			Measure: runner.Single(patienceFor(run, c), func(ctx context.Context, t *runner.Turn) (record.Trial, error) { return r.cell(ctx, t, c) }),
-		}
-		if once(run, c) {
-			item.Rounds = 1
-		}
-		items = append(items, item)
+	for _, g := range groups(run) {
+		items = append(items, r.item(g))
 	}
 	return &runner.Runner{
 		OtherRuns: host.OtherMeasurements,
 		ID:        run.ID, Seed: run.Seed, Rounds: run.Rounds, Items: runner.List(items), Done: r.Done, Sink: r.Sink, Progress: r.Progress,
-		Budget: runner.Budget{AtMost: run.AtMost, Spent: run.Took}, Env: func() record.Environment { return r.Env(nil) },
+		Budget: runner.Budget{AtMost: run.AtMost, Spent: run.Took}, ShortFirst: run.AtMost > 0, Env: func() record.Environment { return r.Env(nil) },
 	}
 }
 
@@ -89,37 +80,6 @@ func prepareMachines(ctx context.Context, cells []experiment.Cell) {
 	if k, err := guest.FindKernel(ctx, guest.Generic); err == nil {
 		_, _ = guest.Accelerator(ctx, k) // the cells report problems
 	}
-}
-
-// cell measures a cell once.
-func (r *Runner) cell(ctx context.Context, turn *runner.Turn, c experiment.Cell) (record.Trial, error) {
-	t, err := r.measure(ctx, c)
-	if t.Env.Kernel == "" {
-		t.Env = r.Env(nil)
-	}
-	t.Transport, t.Experiment = c.Transport, named(t.Experiment, turn)
-	if err == nil && t.Error == "" && t.Experiment.Values == nil {
-		t.Experiment.Values, err = values(t)
-	}
-	if err == nil && c.Tool == experiment.ToolFrames {
-		energy(t, t.Experiment)
-	}
-	if c.Tool == experiment.ToolCyclictest && !t.Env.Realtime && !(ownKernel(c) && c.Kernel == chain.VMKernelRT) {
-		t.Mark(record.MarkNotRealtime)
-	}
-	return t, err
-}
-
-// named adds the cell's name to a trial's figures.
-func named(e *record.Experiment, t *runner.Turn) *record.Experiment {
-	if e == nil {
-		e = &record.Experiment{}
-	}
-	e.Cell = t.Item.ID
-	if t.Again {
-		e.Cell += report.Again
-	}
-	return e
 }
 
 // patience is a cell's time limit in addition to ten trials: far more than it

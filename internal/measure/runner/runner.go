@@ -36,6 +36,8 @@ type Item struct {
 	// Reserved means that no other item may take the time of its rounds, once every
 	// item has been measured.
 	Reserved bool
+	// Spare means that it takes only time that no Reserved item needs, in any round.
+	Spare bool
 	// OwnMeter means that its trials themselves record how busy the machine was.
 	OwnMeter bool
 	// Expect is the approximate duration of one turn.
@@ -109,8 +111,11 @@ type Runner struct {
 	// removed.
 	Settle time.Duration
 	Budget Budget
-	Done   map[string]bool // ids of the trials that earlier processes made
-	Sink   Sink
+	// ShortFirst orders the first round by how long turns take, Spare items last, so that
+	// most items are measured if the time does not suffice for all.
+	ShortFirst bool
+	Done       map[string]bool // ids of the trials that earlier processes made
+	Sink       Sink
 	// Own is the CPU time of what is measured since it began, such as of switches that
 	// poll: it is no other work. nil: nothing runs before a turn.
 	Own func() (time.Duration, error)

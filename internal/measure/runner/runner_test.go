@@ -444,3 +444,30 @@ func TestDemandAddsUp(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 }
+
+// With little time the first round has the short items first, and spare ones last, if the rounds of reserved
+// items leave time.
+func TestShortItemsComeFirst(t *testing.T) {
+	const each = time.Second
+	list := items(5)
+	for i, expect := range []time.Duration{5, 1, 3, 2, 1} {
+		list[i].Expect = expect*each - Watched
+	}
+	list[1].Spare, list[3].Spare, list[4].Reserved = true, true, true
+	for atMost, want := range map[time.Duration][]string{100: {"c4", "c2", "c0", "c1", "c3"}, 12: {"c4", "c2", "c0", "c1"}} {
+		var now time.Duration
+		r := &Runner{Rounds: 3, Items: List(list), ShortFirst: true, Budget: Budget{AtMost: atMost * each, spent: func() time.Duration { return now }}}
+		rounds := r.rounds()
+		r.later = r.costs(rounds)[1:]
+		turns := r.draw(rounds[0])
+		var got []string
+		for i, turn := range turns {
+			if r.fits(turns[i:]) {
+				got, now = append(got, turn.Item.ID), now+r.takes(turn)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("in %v: %v, not %v", atMost*each, got, want)
+		}
+	}
+}

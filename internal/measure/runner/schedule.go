@@ -3,7 +3,9 @@
 package runner
 
 import (
+	"cmp"
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
@@ -82,12 +84,25 @@ func (r *Runner) draw(round Round) []*Turn {
 		}
 	}
 	rng.Shuffle(len(turns), func(i, j int) { turns[i], turns[j] = turns[j], turns[i] })
+	if r.ShortFirst && round.Number == 0 && !round.Warmup {
+		slices.SortStableFunc(turns, shortFirst)
+	}
 	seen := map[string]bool{}
 	for _, t := range turns {
 		t.Again = seen[t.Item.ID]
 		seen[t.Item.ID] = true
 	}
 	return turns
+}
+
+func shortFirst(a, b *Turn) int {
+	if a.Item.Spare != b.Item.Spare {
+		if a.Item.Spare {
+			return 1
+		}
+		return -1
+	}
+	return cmp.Compare(a.Item.Expect, b.Item.Expect)
 }
 
 // Estimate is the approximate duration of a run without a limit.
@@ -159,7 +174,7 @@ func (r *Runner) fits(turns []*Turn) bool {
 	}
 	first := turns[0]
 	left := b.AtMost - r.spent() - r.takes(first)
-	if first.Round.Number > 0 && !first.Item.Reserved {
+	if first.Item.Spare || first.Round.Number > 0 && !first.Item.Reserved {
 		left -= r.costOf(turns).reserved + sum(r.later).reserved
 	}
 	return left >= 0

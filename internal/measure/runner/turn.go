@@ -33,9 +33,10 @@ type Turn struct {
 }
 
 // ID is the id of the turn's trial.
-func (t *Turn) ID() string { return t.trialID(t.Item.ID) }
+func (t *Turn) ID() string { return t.TrialID(t.Item.ID) }
 
-func (t *Turn) trialID(id string) string {
+// TrialID is the id in this turn of one of the item's trials.
+func (t *Turn) TrialID(id string) string {
 	kind, again := "r", ""
 	if t.Round.Warmup {
 		kind = "w"
@@ -52,7 +53,7 @@ func (t *Turn) trialIDs() []string {
 	}
 	var ids []string
 	for _, id := range t.Item.Trials {
-		ids = append(ids, t.trialID(id))
+		ids = append(ids, t.TrialID(id))
 	}
 	return ids
 }
