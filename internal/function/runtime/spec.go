@@ -25,10 +25,10 @@ var (
 	ScratchDirs = []string{"/run", "/tmp", "/var/tmp"}
 )
 
-// Private is the directory of PrivateDirs that contains a host file; "" if none
-// does.
-func Private(path string) string {
-	for _, dir := range PrivateDirs {
+// Hidden is the directory of the host that contains a file, and that a container does
+// not see or has one of its own in place of; "" if none does.
+func Hidden(path string) string {
+	for _, dir := range slices.Concat(PrivateDirs, ScratchDirs) {
 		if strings.HasPrefix(path, dir+"/") {
 			return dir
 		}

@@ -10,11 +10,11 @@ import (
 	"github.com/drayage/dray/internal/spec/chain"
 )
 
-func TestPrivate(t *testing.T) {
+func TestHidden(t *testing.T) {
 	for path, want := range map[string]string{
-		"/root/dray/bin/dray-vnf": "/root", "/home/a/bin/dray-vnf": "/home", "/usr/local/bin/dray-vnf": "", "/rootless/dray-vnf": "",
+		"/root/dray/bin/dray-vnf": "/root", "/home/a/bin/dray-vnf": "/home", "/usr/local/bin/dray-vnf": "", "/var/tmp/dray/bin/dray-vnf": "/var/tmp", "/rootless/dray-vnf": "",
 	} {
-		if got := Private(path); got != want {
+		if got := Hidden(path); got != want {
 			t.Errorf("%s: %q, want %q", path, got, want)
 		}
 	}

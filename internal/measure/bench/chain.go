@@ -252,8 +252,8 @@ func programCommand(mode matrix.VNF, in chain.RuntimeName, mtu int, more string)
 	if err != nil {
 		return "", err
 	}
-	if private := runtime.Private(path); in == chain.RuntimeRunc && private != "" {
-		return "", fmt.Errorf("containers cannot see %s, which holds %s: `make install`, or build it elsewhere", private, vnfProgram)
+	if hidden := runtime.Hidden(path); in == chain.RuntimeRunc && hidden != "" {
+		return "", fmt.Errorf("containers cannot see this host's %s, which holds %s: `make install`, or build it elsewhere", hidden, vnfProgram)
 	}
 	return fmt.Sprintf(`[%q, $(DRAY_EAL), "--", %s, --mtu, "%d"%s]`, path, mode, mtu, more), nil
 }
