@@ -63,7 +63,7 @@ func (r *Runtime) Probe(ctx context.Context) inventory.Item {
 	case os.Geteuid() != 0:
 		return inventory.NotTried(item.Name)
 	case err != nil:
-		item.Reason = fmt.Sprintf("no docker daemon responds at %s", r.Client.Host)
+		item.Reason = fmt.Sprintf("no docker daemon responds at %s: %v", r.Client.Host, err)
 		item.Fix = "apt-get install docker.io && systemctl start docker, or set DOCKER_HOST"
 	case r.lacksAppArmor(ctx):
 		item.Reason, item.Fix = "docker needs apparmor_parser to load its AppArmor profile", "apt-get install apparmor"

@@ -59,9 +59,27 @@ func Start(t testing.TB) dockercli.Client {
 		_ = daemon.Wait()
 		close(ended)
 	}()
-	t.Cleanup(func() { stop(t, daemon, ended) })
+	t.Cleanup(func() {
+		explain(t, ended, in("log"))
+		stop(t, daemon, ended)
+	})
 	await(t, client, ended, in("log"))
 	return client
+}
+
+// explain shows what the daemon logged, for a test that failed.
+func explain(t testing.TB, ended <-chan struct{}, log string) {
+	if !t.Failed() {
+		return
+	}
+	state := "still runs"
+	select {
+	case <-ended:
+		state = "has ended"
+	default:
+	}
+	text, _ := os.ReadFile(log)
+	t.Logf("dockerd %s:\n%s", state, text[max(0, len(text)-8000):])
 }
 
 func stop(t testing.TB, daemon *exec.Cmd, ended <-chan struct{}) {
