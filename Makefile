@@ -51,7 +51,7 @@ experiments: ## install what is missing, build, measure every published experime
 	@$(say) 'installing what is missing (scripts/setup.sh experiments)'
 	@scripts/setup.sh experiments
 	@$(MAKE) --no-print-directory build
-	@$(say) 'measuring every published experiment: two minutes of preparation, then at most 38 minutes'
+	@$(say) 'measuring every published experiment: two minutes of preparation, then at most 41 minutes'
 	@scripts/experiments.sh --profile quick
 
 .PHONY: build

@@ -7,14 +7,41 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
+	"time"
 
 	"golang.org/x/term"
 
 	"github.com/drayage/dray/internal/spec/layout"
 )
 
+// silence is the time since a line of progress was last written to a file or pipe.
+type silence struct {
+	mu    sync.Mutex
+	since time.Time
+}
+
+// silenceAtMost is how long no line is written there while there are lines that a terminal would replace.
+const silenceAtMost = time.Minute
+
+func (s *silence) begin(now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.since = now
+}
+
+// over reports whether it has lasted long enough. It begins with the first call, if not before.
+func (s *silence) over(now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.since.IsZero() {
+		s.since = now
+	}
+	return now.Sub(s.since) >= silenceAtMost
+}
+
 // progress reports the current action on standard error. On a terminal, a line that
-// begins with a space replaces the last one, if that did too.
+// begins with a space replaces the last one, if that did too. Elsewhere, one appears each minute.
 func (a *app) progress(format string, args ...any) {
 	if a.quiet {
 		return
@@ -23,9 +50,10 @@ func (a *app) progress(format string, args ...any) {
 	width, isTerminal := terminalWidth(a.err)
 	transient := strings.HasPrefix(line, " ")
 	switch {
-	case !isTerminal && transient:
+	case !isTerminal && transient && !a.silence.over(time.Now()):
 		return
 	case !isTerminal:
+		a.silence.begin(time.Now())
 		fmt.Fprintln(a.err, line)
 	case transient:
 		fmt.Fprintf(a.err, "\r\x1b[K%s", cut(line, width-1))

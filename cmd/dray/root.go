@@ -53,6 +53,7 @@ type app struct {
 	quiet    bool
 	verbose  bool
 	color    colorMode
+	silence  silence
 }
 
 func newRoot(a *app) *cobra.Command {
