@@ -14,6 +14,9 @@
 #
 #   cluster  Drayage on a Kubernetes cluster of two nodes; the long tests are in make test-kube
 #
+# What failed in the lanes program, kernel and cluster is run once more, alone (scripts/again.sh). The end of the output names
+# the tests that passed only then.
+#
 # Each line of output begins with its lane. The log of each is out/test-LANE.txt, with
 # every test and how long it took; the output ends with the slowest.
 #
@@ -144,8 +147,14 @@ status=0
 lane program program_lane
 lane kernel kernel_lane
 lane compute compute_lane
-for pid in "${lanes[@]}"; do
-	wait "$pid" || status=1
+failed=()
+wait "${lanes[0]}" || failed+=(program)
+wait "${lanes[1]}" || failed+=(kernel)
+wait "${lanes[2]}" || status=1
+rm -f out/again-*.txt
+for name in "${failed[@]}"; do
+	scripts/again.sh "out/test-$name.txt" env CGO_ENABLED=1 "$go" test -v -vet=off -count=1 -timeout 40m -trimpath -race 2>&1 |
+		tee "out/again-$name.txt" || status=1
 done
 if [ -n "$(matching '/test/e2e$')" ]; then
 	lane cluster cluster_lane
@@ -155,6 +164,7 @@ else
 fi
 # Once more at the end, which is all that some people read.
 [ "$status" -eq 0 ] || grep -h -E -B 15 -A 8 '^ *--- FAIL|^FAIL|^panic:' out/test-{program,kernel,compute,cluster}.txt || true
+grep -s -h -A 3 '^These tests failed beside others' out/again-*.txt out/test-cluster.txt || true
 printf '\n== the 30 slowest tests, in seconds\n'
 for lane in program kernel compute cluster; do slowest "$lane"; done | sort -rn | sed -n 1,30p
 echo "tests took $((SECONDS - start)) s"

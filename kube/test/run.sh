@@ -48,4 +48,6 @@ for workload in daemonset/dray-node deployment/dray-operator; do
 done
 "$cluster" kubectl -n dray-system wait --for=condition=Ready pods --all --timeout=180s
 cd kube
-DRAY_KUBE_CLUSTER=$cluster GOTOOLCHAIN=auto CGO_ENABLED=0 "$go" test -trimpath -count=1 -v -timeout 90m -parallel 4 "$@" ./test/e2e
+export DRAY_KUBE_CLUSTER=$cluster GOTOOLCHAIN=auto CGO_ENABLED=0
+tests=("$go" test -trimpath -count=1 -v -timeout 90m -parallel 4 "$@")
+"${tests[@]}" ./test/e2e 2>&1 | tee "$work/log" || ../scripts/again.sh "$work/log" "${tests[@]}"

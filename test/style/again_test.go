@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package style
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestFailedTestsRunOnceMore: scripts/again.sh repeats the tests that failed, each in its package, and nothing after what is
+// no accident.
+func TestFailedTestsRunOnceMore(t *testing.T) {
+	const failures = "--- FAIL: TestA (0.1s)\n    --- FAIL: TestA/x (0.1s)\n--- PASS: TestB (0s)\n--- FAIL: TestC (0s)\nFAIL\nFAIL\tm/p\t1s\n" +
+		"--- PASS: TestA (0s)\nPASS\nok  \tm/q\t1s\n--- FAIL: TestD (0s)\nFAIL\nFAIL\tm/r\t1s\nFAIL\n"
+	for name, c := range map[string]struct{ log, command, runs, says string }{
+		"passes alone":    {failures, "true", "-run ^(TestA|TestC)$ m/p\n-run ^(TestD)$ m/r\n", "passed alone:\nm/p TestA|TestC\nm/r TestD\n"},
+		"fails again":     {failures, "false", "-run ^(TestA|TestC)$ m/p\n-run ^(TestD)$ m/r\n", ""},
+		"a data race":     {"WARNING: DATA RACE\n" + failures, "true", "", ""},
+		"a panic":         {failures + "panic: no\n", "true", "", ""},
+		"not compiled":    {failures + "FAIL\tm/s [build failed]\n", "true", "", ""},
+		"no test's fault": {"FAIL\tm/p\t1s\n", "true", "", ""},
+		"too many":        {"--- FAIL: TestX (0s)\n" + failures, "true", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			log, ran := filepath.Join(t.TempDir(), "log"), filepath.Join(t.TempDir(), "ran")
+			if err := os.WriteFile(log, []byte(c.log), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			out, err := exec.Command("../../scripts/again.sh", log, "sh", "-c", `echo "$@" >>"$0"; `+c.command, ran).CombinedOutput()
+			got, _ := os.ReadFile(ran) // none: nothing ran
+			if (err == nil) != (c.says != "") || string(got) != c.runs || !strings.HasSuffix(string(out), c.says) {
+				t.Errorf("%v, ran %q: %s", err, got, out)
+			}
+		})
+	}
+}
