@@ -5,26 +5,19 @@
 # usage: scripts/experiments.sh [EXPERIMENT] [option of dray bench...]      (as root, after make build)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# shellcheck source=scripts/own-folder.sh
+source scripts/own-folder.sh
 dray=bin/dray archive='' copy=''
 
-# Containers do not see the host's homes and temporary files: they get the programs of a clone there from a copy. It stays
-# locked while it is used; one that a killed run has left is removed.
+# show_programs gives containers a copy of the programs if they do not see this clone: it is in one of the host's folders that
+# runtime.Hidden names.
 show_programs() {
-	local left
-	for left in /usr/local/lib/dray-programs-*/; do
-		[ -d "$left" ] || continue
-		exec {lock}<"$left"
-		! flock --nonblock "$lock" || rm -rf "$left"
-		exec {lock}<&-
-	done
 	case $PWD/ in
 	/home/* | /media/* | /mnt/* | /root/* | /run/* | /tmp/* | /var/tmp/*) ;;
 	*) return 0 ;;
 	esac
-	copy=$(mktemp -d /usr/local/lib/dray-programs-XXXXXX)
-	exec {lock}<"$copy"
-	flock "$lock"
-	chmod 755 "$copy"
+	own_folder /usr/local/lib/dray-programs
+	copy=$folder
 	cp -a bin/. "$copy"
 	dray=$copy/dray
 }

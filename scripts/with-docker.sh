@@ -7,19 +7,11 @@
 set -euo pipefail
 
 [ $# -gt 0 ] || { sed -n 's/^# \{0,1\}//; 6p' "${BASH_SOURCE[0]}" >&2; exit 2; }
-# Each daemon's directory stays locked while this script, the daemon or one of its containers runs. A killed script leaves its
-# directory, and the next one removes it; a directory without a log is just being made.
-for left in /run/dray-dockerd-*/; do
-	[ -e "$left/log" ] || continue
-	exec {lock}<"$left"
-	! flock --nonblock "$lock" || rm -rf "$left"
-	exec {lock}<&-
-done
-dir=$(mktemp -d /run/dray-dockerd-XXXXXX)
-readonly dir
-exec {lock}<"$dir"
-flock "$lock"
-chmod 711 "$dir" # containers of other users need access
+# The daemon's folder stays locked while this script, the daemon or one of its containers runs.
+# shellcheck source=scripts/own-folder.sh
+source "$(dirname "${BASH_SOURCE[0]}")/own-folder.sh"
+own_folder /run/dray-dockerd
+readonly dir=$folder
 export DOCKER_HOST=unix://$dir/docker.sock
 daemon=
 

@@ -3,7 +3,9 @@
 package runtime
 
 import (
+	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/drayage/dray/internal/host"
@@ -16,6 +18,19 @@ func TestHidden(t *testing.T) {
 	} {
 		if got := Hidden(path); got != want {
 			t.Errorf("%s: %q, want %q", path, got, want)
+		}
+	}
+}
+
+// TestScriptKnowsHiddenFolders: scripts/experiments.sh copies the programs of a clone that containers do not see.
+func TestScriptKnowsHiddenFolders(t *testing.T) {
+	script, err := os.ReadFile("../../../scripts/experiments.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range slices.Concat(PrivateDirs, ScratchDirs) {
+		if !strings.Contains(string(script), dir+"/*") {
+			t.Errorf("it does not name %s", dir)
 		}
 	}
 }
