@@ -22,7 +22,7 @@ failed=$(awk '
 status=0
 while read -r package tests; do
 	printf '\n== once more, alone: %s in %s\n' "$tests" "$package"
-	"$@" -run "^($tests)\$" "$package" || status=1
+	"$@" -run "^($tests)\$" "$package" </dev/null || status=1
 done <<<"$failed"
-[ "$status" -eq 0 ] && printf '\nThese tests failed beside others, and passed alone:\n%s\n' "$failed"
+[ "$status" -eq 0 ] && printf '\nThese tests failed while others ran, and passed alone:\n%s\n' "$failed"
 exit "$status"

@@ -36,9 +36,12 @@ readonly sequential='/(internal/(spec|plan|result)|experiments|images|test/(depc
 start=$SECONDS
 lanes=()
 
-# go_test runs the tests of packages. Lint has vetted them.
+# Lint has vetted the packages.
+readonly go_test=("$go" test -v -vet=off -count=1 -timeout 40m)
+
+# go_test runs the tests of packages.
 go_test() {
-	"$go" test -v -vet=off -count=1 -timeout 40m "$@" 2>&1 |
+	"${go_test[@]}" "$@" 2>&1 |
 		{ grep -v --line-buffered -E '\[no test files\]|^=== (PAUSE|CONT|NAME)' || true; }
 }
 
@@ -115,11 +118,11 @@ slowest() {
 # timed runs a lane and says how long it took.
 timed() {
 	local status=0 TIMEFORMAT="lane $1: %0R s, of the CPUs %0U + %0S s"
-	time "$2" || status=$?
+	time "${@:2}" || status=$?
 	return "$status"
 }
 
-# lane starts a lane, a function, as a job of its own.
+# lane starts a lane, its name and a command, as a job of its own.
 lane() {
 	set -m # so that stop can end all of it
 	(timed "$@" 2>&1 </dev/null | tee "out/test-$1.txt" | brief "$1" | sed -u "s/^/$1: /") &
@@ -151,10 +154,10 @@ failed=()
 wait "${lanes[0]}" || failed+=(program)
 wait "${lanes[1]}" || failed+=(kernel)
 wait "${lanes[2]}" || status=1
-rm -f out/again-*.txt
+rm -f out/test-*-again.txt
 for name in "${failed[@]}"; do
-	scripts/again.sh "out/test-$name.txt" env CGO_ENABLED=1 "$go" test -v -vet=off -count=1 -timeout 40m -trimpath -race 2>&1 |
-		tee "out/again-$name.txt" || status=1
+	lane "$name-again" scripts/again.sh "out/test-$name.txt" env CGO_ENABLED=1 "${go_test[@]}" -trimpath -race
+	wait "${lanes[-1]}" || status=1
 done
 if [ -n "$(matching '/test/e2e$')" ]; then
 	lane cluster cluster_lane
@@ -164,7 +167,7 @@ else
 fi
 # Once more at the end, which is all that some people read.
 [ "$status" -eq 0 ] || grep -h -E -B 15 -A 8 '^ *--- FAIL|^FAIL|^panic:' out/test-{program,kernel,compute,cluster}.txt || true
-grep -s -h -A 3 '^These tests failed beside others' out/again-*.txt out/test-cluster.txt || true
+grep -s -h -A 3 '^These tests failed while others ran' out/test-*-again.txt out/test-cluster.txt || true
 printf '\n== the 30 slowest tests, in seconds\n'
 for lane in program kernel compute cluster; do slowest "$lane"; done | sort -rn | sed -n 1,30p
 echo "tests took $((SECONDS - start)) s"
