@@ -21,7 +21,11 @@ import (
 
 // group is cells on one chain, which comes up once in a round for all of them. A virtual machine
 // takes longer to boot than its trial does.
-type group []experiment.Cell
+type group struct {
+	cells    []experiment.Cell
+	compared bool // claims compare them
+	twice    bool // the only cell is measured twice in each round
+}
 
 // groups are a run's cells on this host. Those of a group take part in the same rounds.
 func groups(run *report.ExperimentsRun) []group {
@@ -29,15 +33,14 @@ func groups(run *report.ExperimentsRun) []group {
 	compared, twice := claimed(run), again(run)
 	at := map[string]int{} // the group of a chain
 	for _, c := range here(run) {
-		key := fmt.Sprint(sharedChain(c), compared[c.String()], once(run, c))
-		if i, found := at[key]; found && (twice == nil || *twice != c) {
-			all[i] = append(all[i], c)
+		g := group{[]experiment.Cell{c}, compared[c.String()], twice != nil && *twice == c}
+		key := fmt.Sprint(sharedChain(c), g.compared, g.twice, once(run, c))
+		if i, found := at[key]; found {
+			all[i].cells = append(all[i].cells, c)
 			continue
 		}
-		if twice == nil || *twice != c {
-			at[key] = len(all)
-		}
-		all = append(all, group{c})
+		at[key] = len(all)
+		all = append(all, g)
 	}
 	return all
 }
@@ -62,7 +65,7 @@ func measuresPair(c experiment.Cell) bool {
 // names are the cells' names.
 func (g group) names() []string {
 	var names []string
-	for _, c := range g {
+	for _, c := range g.cells {
 		names = append(names, c.String())
 	}
 	return names
@@ -71,7 +74,7 @@ func (g group) names() []string {
 // expect is about how long a turn takes.
 func (g group) expect(run *report.ExperimentsRun) time.Duration {
 	sum := time.Duration(0)
-	for i, c := range g {
+	for i, c := range g.cells {
 		sum += expectIn(run, c)
 		if i > 0 {
 			sum -= bringUp(c) + runner.Watched
@@ -80,27 +83,17 @@ func (g group) expect(run *report.ExperimentsRun) time.Duration {
 	return sum - runner.Watched
 }
 
-// patience is the time limit of a turn.
-func (g group) patience(run *report.ExperimentsRun) time.Duration {
-	var sum time.Duration
-	for _, c := range g {
-		sum += patienceFor(run, c)
-	}
-	return sum
-}
-
 // item is a group in the runner's form.
 func (r *Runner) item(g group) runner.Item {
-	run, first := r.Run, g[0]
-	twice := again(run)
+	run, first := r.Run, g.cells[0]
 	item := runner.Item{
 		ID: first.String(), Title: shownBy(run, first) + ": " + first.String(), Trials: g.names(), Expect: g.expect(run), Demand: demand(first),
-		Reserved: claimed(run)[first.String()], Twice: twice != nil && *twice == first, OwnMeter: first.Tool == experiment.ToolFrames,
-		Measure: func(ctx context.Context, t *runner.Turn) error { return r.turn(ctx, t, g) },
+		Reserved: g.compared, Twice: g.twice, OwnMeter: first.Tool == experiment.ToolFrames,
+		Spare:   run.Emulated && first.Runtime == chain.RuntimeVM && !g.compared,
+		Measure: func(ctx context.Context, t *runner.Turn) error { return r.turn(ctx, t, g.cells) },
 	}
-	item.Spare = run.Emulated && first.Runtime == chain.RuntimeVM && !item.Reserved
-	if len(g) > 1 {
-		item.Title += fmt.Sprintf(" and %d more", len(g)-1)
+	if more := len(g.cells) - 1; more > 0 {
+		item.Title += fmt.Sprintf(" and %d more", more)
 	}
 	if once(run, first) {
 		item.Rounds = 1
@@ -108,15 +101,20 @@ func (r *Runner) item(g group) runner.Item {
 	return item
 }
 
-// turn measures those cells of a group that no earlier process has measured in this round.
-func (r *Runner) turn(ctx context.Context, t *runner.Turn, g group) error {
-	left := slices.DeleteFunc(slices.Clone(g), func(c experiment.Cell) bool { return r.Done[t.TrialID(c.String())] })
-	patience := left.patience(r.Run)
+// turn measures those of the cells on one chain that no earlier process has measured in this round.
+func (r *Runner) turn(ctx context.Context, t *runner.Turn, cells []experiment.Cell) error {
+	var left []experiment.Cell
+	var patience time.Duration
+	for _, c := range cells {
+		if !r.Done[t.TrialID(c.String())] {
+			left, patience = append(left, c), patience+patienceFor(r.Run, c)
+		}
+	}
 	bounded, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	return r.cells(bounded, left, func(c experiment.Cell, trial record.Trial, err error) error {
 		if ctx.Err() != nil {
-			return errors.Join(err, ctx.Err()) // a resumed run measures it again
+			return runner.Interrupted(ctx, err) // a resumed run measures it again
 		}
 		trial, err = r.complete(trial, err, t, c)
 		if err != nil && bounded.Err() != nil {
@@ -126,24 +124,24 @@ func (r *Runner) turn(ctx context.Context, t *runner.Turn, g group) error {
 	})
 }
 
-// cells measures a group, and passes on each cell's trial, also a failed one.
-func (r *Runner) cells(ctx context.Context, g group, done func(experiment.Cell, record.Trial, error) error) error {
+// cells measures cells on one chain, and passes on each one's trial, also a failed one.
+func (r *Runner) cells(ctx context.Context, cells []experiment.Cell, done func(experiment.Cell, record.Trial, error) error) error {
 	switch {
-	case len(g) == 0:
+	case len(cells) == 0:
 		return nil
-	case g[0].Tool == experiment.ToolFrames:
-		return r.frames(ctx, g, done)
-	case measuresPair(g[0]):
-		return r.pair(ctx, g, done)
+	case cells[0].Tool == experiment.ToolFrames:
+		return r.frames(ctx, cells, done)
+	case measuresPair(cells[0]):
+		return r.pair(ctx, cells, done)
 	}
-	t, err := r.measure(ctx, g[0])
-	return done(g[0], t, err)
+	t, err := r.measure(ctx, cells[0])
+	return done(cells[0], t, err)
 }
 
-// pair measures a group on two functions that are up.
-func (r *Runner) pair(ctx context.Context, g group, done func(experiment.Cell, record.Trial, error) error) error {
-	live, failed := r.create(ctx, g[0])
-	for _, c := range g {
+// pair measures cells on two functions that are up.
+func (r *Runner) pair(ctx context.Context, cells []experiment.Cell, done func(experiment.Cell, record.Trial, error) error) error {
+	live, failed := r.create(ctx, cells[0])
+	for _, c := range cells {
 		t, err := record.Trial{}, failed
 		if err == nil {
 			t, err = r.link(ctx, live, c)
@@ -175,11 +173,11 @@ func remove(ctx context.Context, live *node.Live) error {
 	return live.Remove(down)
 }
 
-// frames measures a group as dray bench would: one configuration under several loads.
-func (r *Runner) frames(ctx context.Context, g group, done func(experiment.Cell, record.Trial, error) error) error {
-	m := matrixOf(g[0], r.Run.Trial)
+// frames measures cells as dray bench would: one configuration under several loads.
+func (r *Runner) frames(ctx context.Context, cells []experiment.Cell, done func(experiment.Cell, record.Trial, error) error) error {
+	m := matrixOf(cells[0], r.Run.Trial)
 	m.Loads = nil
-	for _, c := range g {
+	for _, c := range cells {
 		m.Loads = append(m.Loads, c.Offered())
 	}
 	got := collector{}
@@ -194,7 +192,7 @@ func (r *Runner) frames(ctx context.Context, g group, done func(experiment.Cell,
 	if b.Run.NoLimit != "" {
 		r.Run.NoLimit = b.Run.NoLimit
 	}
-	for _, c := range g {
+	for _, c := range cells {
 		t, failed := got.of(c.Offered())
 		if err != nil {
 			failed = err

@@ -64,14 +64,14 @@ func Single(patience time.Duration, measure func(context.Context, *Turn) (record
 	return func(ctx context.Context, t *Turn) error {
 		trial, err := bounded(ctx, patience, t, measure)
 		if ctx.Err() != nil {
-			return interrupted(ctx, err) // a resumed run measures it again
+			return Interrupted(ctx, err) // a resumed run measures it again
 		}
 		return t.Record(trial, t.Item.Demand, err)
 	}
 }
 
-// interrupted is an error that mentions the context's end once.
-func interrupted(ctx context.Context, err error) error {
+// Interrupted is an error that mentions the context's end once.
+func Interrupted(ctx context.Context, err error) error {
 	if err != nil && errors.Is(err, ctx.Err()) {
 		return err
 	}
