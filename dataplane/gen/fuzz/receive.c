@@ -101,6 +101,7 @@ static void add(struct receiver *r, uint8_t *frame, uint32_t length, uint8_t bit
 	struct frame_address address = {
 		.ip6 = bits & 0x40, .to_port = FRAME_PORT, .encap = encapsulation(bits >> 1)};
 	uint32_t payload, headers = frame_headers_to(&address), again;
+	struct frame_like like;
 
 	if (bits & 0x80 && length >= headers) {
 		frame_write(frame, &address, FRAME_PORT + (bits >> 4 & 3), length - headers);
@@ -109,7 +110,10 @@ static void add(struct receiver *r, uint8_t *frame, uint32_t length, uint8_t bit
 		     (frame_payload(frame, length, &payload) == length - headers &&
 		      payload == headers));
 	}
+	like = frame_like(&r->seen);
 	payload = frame_payload(frame, length, &headers);
+	if (frame_is_like(&like, frame, length))
+		must(payload == r->seen.payload && headers == FRAME_HEADERS);
 	must(payload == 0 || payload + headers <= length);
 	must(frame_find(&r->seen, frame, length, &again) == payload && again == headers);
 	r->lengths[r->n] = length;
@@ -153,7 +157,8 @@ static void take(struct receiver *r)
 		free(r->bufs[i].data - r->bufs[i].headers);
 	r->n = 0;
 	must(memcmp(&r->bursts->counts, &r->alone->counts, sizeof(r->alone->counts)) == 0);
-	must(r->bursts->next == r->alone->next && r->bursts->jitter_ns == r->alone->jitter_ns &&
+	must(r->bursts->next == r->alone->next &&
+	     tracker_jitter(r->bursts) == tracker_jitter(r->alone) &&
 	     r->bursts->delay.sum == r->alone->delay.sum);
 }
 

@@ -38,9 +38,21 @@ CRC32C_INLINE uint32_t crc32c_over(uint32_t state, const uint8_t *at, size_t len
 		memcpy(&word, at, sizeof(word));
 		state = step(state, le64toh(word), 8);
 	}
-	for (; length; at++, length--)
-		state = step(state, *at, 1);
-	return state;
+	if (length & 4) {
+		uint32_t word;
+
+		memcpy(&word, at, sizeof(word));
+		state = step(state, le32toh(word), 4);
+		at += 4;
+	}
+	if (length & 2) {
+		uint16_t word;
+
+		memcpy(&word, at, sizeof(word));
+		state = step(state, le16toh(word), 2);
+		at += 2;
+	}
+	return length & 1 ? step(state, *at, 1) : state;
 }
 
 #if defined(__x86_64__)

@@ -22,7 +22,6 @@ struct io_dpdk {
 	uint64_t drops;
 	bool up, was_up;
 	uint64_t generation, down_ns, patience_ns;
-	struct frame_template template;
 	struct frame_seen seen;
 	struct rte_mbuf *tx[IO_BATCH], *rx[IO_BATCH];
 };

@@ -52,20 +52,74 @@ struct frame_template {
 void frame_template_set(struct frame_template *t, const struct frame_address *address,
 			uint16_t from_port, uint32_t payload);
 
+/* Frames that go to one address, of one flow. */
+struct frame_flow {
+	struct frame_template *template;
+	const struct frame_address *address;
+	uint16_t from_port;
+};
+
 /* Bytes that are copied at once; the last block of a header overlaps the one before. */
 #define FRAME_BLOCK 16u
 
-/* As frame_write, for a port that has one address and a template. */
-static inline void frame_put(uint8_t *frame, struct frame_template *t,
-			     const struct frame_address *address, uint16_t from_port,
-			     uint32_t payload)
-{
-	if (t->payload != payload || t->from_port != from_port)
-		frame_template_set(t, address, from_port, payload);
-	for (uint32_t i = 0; i < t->headers; i += FRAME_BLOCK) {
-		uint32_t at = i + FRAME_BLOCK <= t->headers ? i : t->headers - FRAME_BLOCK;
+typedef uint64_t frame_block __attribute__((vector_size(FRAME_BLOCK)));
 
-		memcpy(frame + at, t->bytes + at, FRAME_BLOCK);
+static inline frame_block frame_load(const uint8_t *at)
+{
+	frame_block block;
+
+	memcpy(&block, at, sizeof(block));
+	return block;
+}
+
+/* Copy n bytes, at least a block. Without a call, which would take the registers. */
+static inline __attribute__((always_inline)) void frame_copy(uint8_t *to, const uint8_t *from,
+							     uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i += FRAME_BLOCK) {
+		uint32_t at = i + FRAME_BLOCK <= n ? i : n - FRAME_BLOCK;
+
+		memcpy(to + at, from + at, FRAME_BLOCK);
+	}
+}
+
+/* The headers of frames that are alike: those of plain IPv4 as blocks, to be kept in registers. */
+struct frame_head {
+	uint32_t length; /* 0: no frames */
+	const uint8_t *bytes;
+	frame_block first, second, last;
+};
+
+static inline struct frame_head frame_head(const struct frame_flow *flow, uint32_t payload)
+{
+	struct frame_template *t;
+
+	if (!flow)
+		return (struct frame_head){0};
+	t = flow->template;
+	if (t->payload != payload || t->from_port != flow->from_port)
+		frame_template_set(t, flow->address, flow->from_port, payload);
+	return (struct frame_head){
+		.length = t->headers,
+		.bytes = t->bytes,
+		.first = frame_load(t->bytes),
+		.second = frame_load(t->bytes + FRAME_BLOCK),
+		.last = frame_load(t->bytes + FRAME_HEADERS - FRAME_BLOCK),
+	};
+}
+
+/* Write it before the payload. */
+static inline __attribute__((always_inline)) void frame_put(const struct frame_head *head,
+							    uint8_t *payload)
+{
+	uint8_t *frame = payload - head->length;
+
+	if (head->length == FRAME_HEADERS) {
+		memcpy(frame, &head->first, FRAME_BLOCK);
+		memcpy(frame + FRAME_BLOCK, &head->second, FRAME_BLOCK);
+		memcpy(frame + FRAME_HEADERS - FRAME_BLOCK, &head->last, FRAME_BLOCK);
+	} else if (head->length) {
+		frame_copy(frame, head->bytes, head->length);
 	}
 }
 
@@ -92,29 +146,64 @@ struct frame_seen {
 uint32_t frame_see(struct frame_seen *seen, const uint8_t *frame, uint32_t length,
 		   uint32_t *headers);
 
-/* Whether n bytes, at least 8, are the same. Each is read once. */
-static inline bool frame_same(const uint8_t *a, const uint8_t *b, uint32_t n)
+/* Whether n bytes, at least a block, are the same. Each is read once. */
+static inline __attribute__((always_inline)) bool frame_same(const uint8_t *a, const uint8_t *b,
+							     uint32_t n)
 {
-	uint64_t differences = 0, x, y;
+	frame_block differences = {0};
 
-	for (uint32_t i = 0; i < n; i += 8) {
-		uint32_t at = i + 8 <= n ? i : n - 8;
+	for (uint32_t i = 0; i < n; i += FRAME_BLOCK) {
+		uint32_t at = i + FRAME_BLOCK <= n ? i : n - FRAME_BLOCK;
 
-		memcpy(&x, a + at, sizeof(x));
-		memcpy(&y, b + at, sizeof(y));
-		differences |= x ^ y;
+		differences |= frame_load(a + at) ^ frame_load(b + at);
 	}
-	return differences == 0;
+	return (differences[0] | differences[1]) == 0;
+}
+
+/* What frames that are alike begin with, to be kept in registers: only of plain IPv4. */
+struct frame_like {
+	uint32_t length; /* UINT32_MAX, which no frame has: none are alike */
+	frame_block first, second, last;
+};
+
+static inline struct frame_like frame_like(const struct frame_seen *seen)
+{
+	const bool plain = seen->payload && seen->headers == FRAME_HEADERS;
+
+	return (struct frame_like){
+		.length = plain ? seen->length : UINT32_MAX,
+		.first = frame_load(seen->bytes),
+		.second = frame_load(seen->bytes + FRAME_BLOCK),
+		.last = frame_load(seen->bytes + FRAME_HEADERS - FRAME_BLOCK),
+	};
+}
+
+/* Whether a frame is alike. */
+static inline bool frame_is_like(const struct frame_like *like, const uint8_t *frame,
+				 uint32_t length)
+{
+	frame_block differences;
+
+	if (length != like->length)
+		return false;
+	differences = frame_load(frame) ^ like->first;
+	differences |= frame_load(frame + FRAME_BLOCK) ^ like->second;
+	differences |= frame_load(frame + FRAME_HEADERS - FRAME_BLOCK) ^ like->last;
+	return (differences[0] | differences[1]) == 0;
 }
 
 /* As frame_payload, for a port that remembers what it has seen. */
 static inline uint32_t frame_find(struct frame_seen *seen, const uint8_t *frame, uint32_t length,
 				  uint32_t *headers)
 {
+	const uint32_t n = seen->headers;
+
+	/* the usual length as a constant: without a loop */
 	if (seen->payload == 0 || length != seen->length ||
-	    !frame_same(frame, seen->bytes, seen->headers))
+	    !(n == FRAME_HEADERS ? frame_same(frame, seen->bytes, FRAME_HEADERS)
+				 : frame_same(frame, seen->bytes, n)))
 		return frame_see(seen, frame, length, headers);
-	*headers = seen->headers;
+	*headers = n;
 	return seen->payload;
 }
 

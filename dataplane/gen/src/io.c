@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "packet.h"
 
 #define HOLD_NS (20 * NS_PER_MS)
 #define SLICE_NS (50 * NS_PER_MS) /* the longest wait of signals and service */
@@ -25,6 +26,15 @@ void *io_fail(struct io_error *error, const char *format, ...)
 	vsnprintf(error->text, sizeof(error->text), format, arguments);
 	va_end(arguments);
 	return NULL;
+}
+
+void io_write(struct io *io, unsigned flow, const struct packet *first, const struct io_buf *bufs,
+	      unsigned n)
+{
+	const struct frame_flow frames = {&io->template, &io->address,
+					  (uint16_t)(FRAME_PORT + flow)};
+
+	packet_write_frames(first, bufs, n, io->frames ? &frames : NULL);
 }
 
 /* The kind of a port: the text before the colon. */

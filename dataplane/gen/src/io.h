@@ -27,13 +27,14 @@ struct io;
 
 struct io_ops {
 	/*
-	 * Get up to n buffers for datagrams of bufs[i].length bytes. Returns how many, from the
-	 * first; 0 if the port is full.
+	 * Get up to n buffers for datagrams of bufs[i].length bytes, the longest of which has
+	 * `longest`. Returns how many, from the first; 0 if the port is full.
 	 */
-	unsigned (*alloc)(struct io *io, unsigned flow, struct io_buf *bufs, unsigned n);
+	unsigned (*alloc)(struct io *io, unsigned flow, struct io_buf *bufs, unsigned n,
+			  uint32_t longest);
 	/*
-	 * Send n consecutive buffers of the last alloc. Returns how many were sent, from the first;
-	 * 0 if the port is full; -errno.
+	 * Send n consecutive buffers of the last alloc, after io_write. Returns how many were sent,
+	 * from the first; 0 if the port is full; -errno.
 	 */
 	int (*send)(struct io *io, unsigned flow, struct io_buf *bufs, unsigned n);
 	/* Give back buffers of the last alloc that are not sent. */
@@ -77,8 +78,16 @@ struct io {
 	uint32_t frame_max; /* bytes; for packets that are sent */
 	bool frames;	    /* it carries frames; the sent ones have the addresses below */
 	struct frame_address address;
-	bool polls; /* nothing wakes a waiting thread: it polls */
+	struct frame_template template; /* of the last one */
+	bool polls;			/* nothing wakes a waiting thread: it polls */
 };
+
+struct packet;
+
+/* Write a run of packets as packet_write does, with the headers of their frames if the port has
+ * frames. */
+void io_write(struct io *io, unsigned flow, const struct packet *first, const struct io_buf *bufs,
+	      unsigned n);
 
 struct io_error {
 	char text[256];

@@ -25,11 +25,13 @@
 #define AGAIN_NS (100 * NS_PER_MS) /* between two tries to start */
 #define CALL_NS (500 * NS_PER_MS)  /* time for a peer to answer */
 
-static unsigned dpdk_alloc(struct io *io, unsigned flow, struct io_buf *bufs, unsigned n)
+static unsigned dpdk_alloc(struct io *io, unsigned flow, struct io_buf *bufs, unsigned n,
+			   uint32_t longest)
 {
 	struct io_dpdk *p = (struct io_dpdk *)io;
 	uint32_t headers = frame_headers_to(&io->address);
 
+	(void)longest;
 	if (!p->opened)
 		return 0;
 	if (rte_pktmbuf_alloc_bulk(p->pool, p->tx, n) != 0) {
@@ -44,8 +46,6 @@ static unsigned dpdk_alloc(struct io *io, unsigned flow, struct io_buf *bufs, un
 
 		m->data_len = (uint16_t)(bufs[i].length + headers);
 		m->pkt_len = bufs[i].length + headers;
-		frame_put(frame, &p->template, &io->address, (uint16_t)(FRAME_PORT + flow),
-			  bufs[i].length);
 		bufs[i].data = frame + headers;
 		bufs[i].index = i;
 	}

@@ -21,20 +21,19 @@ struct io_dray {
 	uint64_t empty_ns; /* since when nothing arrived; 0: something did */
 	bool asked;	   /* the library has asked to be woken: this end may sleep */
 	unsigned received;
+	bool replied;	     /* some of them were sent back */
 	struct io_link link; /* the last one */
-	struct frame_template template;
 	struct frame_seen seen;
 	struct dray_pkt tx[IO_BATCH], rx[IO_BATCH];
 };
 
-static unsigned dray_alloc(struct io *io, unsigned flow, struct io_buf *bufs, unsigned n)
+static unsigned dray_alloc(struct io *io, unsigned flow, struct io_buf *bufs, unsigned n,
+			   uint32_t longest)
 {
 	struct io_dray *p = (struct io_dray *)io;
-	uint32_t longest = 0, headers = frame_headers_to(&p->io.address);
+	const uint32_t headers = frame_headers_to(&p->io.address);
 
 	(void)flow;
-	for (unsigned i = 0; i < n; i++)
-		longest = bufs[i].length > longest ? bufs[i].length : longest;
 	n = dray_tx_alloc(p->port, 0, p->tx, n, longest + headers);
 	for (unsigned i = 0; i < n; i++) {
 		p->tx[i].length = bufs[i].length + headers;
@@ -44,16 +43,12 @@ static unsigned dray_alloc(struct io *io, unsigned flow, struct io_buf *bufs, un
 	return n;
 }
 
-/* The library has just begun to fetch the buffers: their headers are written as late as possible.
- */
 static int dray_send(struct io *io, unsigned flow, struct io_buf *bufs, unsigned n)
 {
 	struct io_dray *p = (struct io_dray *)io;
 	struct dray_pkt *first = &p->tx[bufs[0].index];
 
-	for (unsigned i = 0; i < n; i++)
-		frame_put(first[i].data, &p->template, &p->io.address,
-			  (uint16_t)(FRAME_PORT + flow), bufs[i].length);
+	(void)flow;
 	for (unsigned i = 0; i < n && p->io.address.ip6; i++)
 		frame_finish(first[i].data, FRAME_HEADERS6, bufs[i].length);
 	return (int)dray_tx_burst(p->port, 0, first, n);
@@ -89,23 +84,42 @@ static void note_idle(struct io_dray *p, uint64_t before)
 			   before - p->empty_ns > p->spin_ns + p->spin_ns / 4 + US;
 }
 
+/* Received datagram i, whose frame begins with so many bytes of headers. */
+static inline void put(struct io_buf *buf, const struct dray_pkt *frame, uint32_t headers,
+		       uint32_t length, unsigned i)
+{
+	buf->data = (uint8_t *)frame->data + headers;
+	buf->length = length;
+	buf->headers = headers;
+	buf->index = i;
+}
+
+/* Describe datagrams in frames like the last one, from i on. Returns where they end. */
+static unsigned put_alike(struct io_dray *p, struct io_buf *bufs, unsigned i, unsigned n)
+{
+	const struct frame_like like = frame_like(&p->seen);
+	const uint32_t payload = p->seen.payload;
+
+	for (; i < n && frame_is_like(&like, p->rx[i].data, p->rx[i].length); i++)
+		put(&bufs[i], &p->rx[i], FRAME_HEADERS, payload, i);
+	return i;
+}
+
 static int dray_receive(struct io *io, struct io_buf *bufs, unsigned n)
 {
 	struct io_dray *p = (struct io_dray *)io;
 	uint64_t before = p->spin_ns ? clock_now() : 0;
 
-	p->received = dray_rx_burst(p->port, 0, p->rx, n);
+	n = p->received = dray_rx_burst(p->port, 0, p->rx, n);
 	note_idle(p, before);
-	for (unsigned i = 0; i < p->received; i++) {
+	for (unsigned i = 0; (i = put_alike(p, bufs, i, n)) < n; i++) {
+		const struct dray_pkt *frame = &p->rx[i];
 		uint32_t headers,
-			length = frame_find(&p->seen, p->rx[i].data, p->rx[i].length, &headers);
+			length = frame_find(&p->seen, frame->data, frame->length, &headers);
 
-		bufs[i] = (struct io_buf){.data = (uint8_t *)p->rx[i].data + headers,
-					  .length = length,
-					  .headers = headers,
-					  .index = i};
+		put(&bufs[i], frame, headers, length, i);
 	}
-	return (int)p->received;
+	return (int)n;
 }
 
 /* Sent packets no longer belong to this end: mark them, so that dray_done does not release them. */
@@ -122,19 +136,21 @@ static unsigned dray_reply(struct io *io, struct io_buf *bufs, unsigned n)
 	sent = dray_tx_burst(p->port, 0, first, n);
 	for (unsigned i = 0; i < sent; i++)
 		first[i].owner = NULL;
+	p->replied |= sent > 0;
 	return sent;
 }
 
 static void dray_done(struct io *io)
 {
 	struct io_dray *p = (struct io_dray *)io;
-	unsigned kept = 0;
+	unsigned kept = p->replied ? 0 : p->received;
 
-	for (unsigned i = 0; i < p->received; i++)
+	for (unsigned i = kept; i < p->received; i++)
 		if (p->rx[i].owner)
 			p->rx[kept++] = p->rx[i];
 	dray_release(p->rx, kept);
 	p->received = 0;
+	p->replied = false;
 }
 
 /* If the peer closes first, the link is gone. */

@@ -23,11 +23,13 @@ struct io_null {
 	uint8_t buffers[BURST_MAX][PACKET_MAX];
 };
 
-static unsigned null_alloc(struct io *io, unsigned flow, struct io_buf *bufs, unsigned n)
+static unsigned null_alloc(struct io *io, unsigned flow, struct io_buf *bufs, unsigned n,
+			   uint32_t longest)
 {
 	struct io_null *p = (struct io_null *)io;
 
 	(void)flow;
+	(void)longest;
 	if (p->waiting == 0)
 		p->first = 0;
 	if (n > BURST_MAX - p->first - p->waiting)

@@ -45,7 +45,6 @@ struct io_packet {
 	struct ring tx, rx;
 	unsigned received;
 	uint64_t drops;
-	struct frame_template template;
 	struct frame_seen seen;
 };
 
@@ -67,12 +66,15 @@ static void hand_over(struct tpacket2_hdr *h, uint32_t status)
 	atomic_store_explicit((_Atomic uint32_t *)&h->tp_status, status, memory_order_release);
 }
 
-static unsigned packet_alloc(struct io *io, unsigned flow, struct io_buf *bufs, unsigned n)
+static unsigned packet_alloc(struct io *io, unsigned flow, struct io_buf *bufs, unsigned n,
+			     uint32_t longest)
 {
 	struct io_packet *p = (struct io_packet *)io;
 	uint32_t headers = frame_headers_to(&p->io.address);
 	unsigned i;
 
+	(void)flow;
+	(void)longest;
 	for (i = 0; i < n && i < p->tx.frames; i++) {
 		struct tpacket2_hdr *h = frame_at(&p->tx, i);
 		uint32_t status = status_of(h);
@@ -81,8 +83,6 @@ static unsigned packet_alloc(struct io *io, unsigned flow, struct io_buf *bufs, 
 		if (status != TP_STATUS_AVAILABLE && !(status & TP_STATUS_WRONG_FORMAT))
 			break;
 		h->tp_len = bufs[i].length + headers;
-		frame_put(frame, &p->template, &p->io.address, (uint16_t)(FRAME_PORT + flow),
-			  bufs[i].length);
 		bufs[i].data = frame + headers;
 		bufs[i].index = i;
 	}

@@ -36,11 +36,13 @@ struct io_udp {
 	uint8_t *tx_memory, *rx_memory;
 };
 
-static unsigned udp_alloc(struct io *io, unsigned flow, struct io_buf *bufs, unsigned n)
+static unsigned udp_alloc(struct io *io, unsigned flow, struct io_buf *bufs, unsigned n,
+			  uint32_t longest)
 {
 	struct io_udp *p = (struct io_udp *)io;
 
 	(void)flow;
+	(void)longest;
 	if (n > p->batch)
 		n = p->batch;
 	for (unsigned i = 0; i < n; i++) {

@@ -63,18 +63,24 @@ CRC32C_INLINE uint32_t padding_sum(const struct io_buf *buf, crc32c_step *step)
 			    step);
 }
 
-/* Packet i of a run. */
-CRC32C_INLINE void write_whole(const struct words *first, unsigned i, const struct io_buf *buf,
-			       bool summed, crc32c_step *step)
+/* A run in buffers of one length, as far as there are any. Returns how many. */
+CRC32C_INLINE unsigned write_whole(struct words h, const struct io_buf *bufs, unsigned n,
+				   bool summed, const struct frame_head *head, crc32c_step *step)
 {
-	struct words h = *first;
+	const uint32_t length = bufs->length;
+	unsigned i;
 
-	h.w[STREAM] |= (uint64_t)buf->length << 48;
-	h.w[SEQUENCE] += i;
-	h.w[SUMS] = summed ? buf->payload_sum : 0;
-	h.w[SUMS] |= (uint64_t)whole_sum(&h, step) << 32;
-	for (unsigned k = 0; k < WORDS; k++)
-		store64(buf->data + 8 * k, h.w[k]);
+	h.w[STREAM] |= (uint64_t)length << 48;
+	for (i = 0; i < n && bufs[i].length == length; i++, h.w[SEQUENCE]++) {
+		uint8_t *data = bufs[i].data;
+
+		h.w[SUMS] = summed ? bufs[i].payload_sum : 0;
+		h.w[SUMS] |= (uint64_t)whole_sum(&h, step) << 32;
+		frame_put(head, data);
+		for (unsigned k = 0; k < WORDS; k++)
+			store64(data + 8 * k, h.w[k]);
+	}
+	return i;
 }
 
 static bool sensible(const struct packet *p)
@@ -113,21 +119,33 @@ CRC32C_INLINE enum packet_verdict read_whole(struct io_buf *buf, bool check, str
 	return PACKET_GOOD;
 }
 
-/* Whether a datagram of the first one's length is packet i of its run. */
-CRC32C_INLINE bool continues_whole(const struct words *first, unsigned i, struct io_buf *buf,
-				   bool check, crc32c_step *step)
+/* Whether two received datagrams have one length, in frames alike. */
+static inline bool same_shape(const struct io_buf *a, const struct io_buf *b)
+{
+	return a->length == b->length && a->headers == b->headers;
+}
+
+/* How many of n datagrams continue the run that the first one begins. */
+CRC32C_INLINE unsigned follow_whole(const struct words *first, struct io_buf *bufs, unsigned n,
+				    bool check, crc32c_step *step)
 {
 	struct words h;
-	uint64_t differences;
+	unsigned i;
 
-	for (unsigned k = 0; k < WORDS; k++)
-		h.w[k] = load64(buf->data + 8 * k);
-	differences = h.w[SEQUENCE] ^ (first->w[SEQUENCE] + i);
-	for (unsigned k = 0; k < SUMS; k++)
-		differences |= k == SEQUENCE ? 0 : h.w[k] ^ first->w[k];
-	buf->payload_sum = (uint32_t)h.w[SUMS];
-	return differences == 0 && h.w[SUMS] >> 32 == whole_sum(&h, step) &&
-	       (!check || buf->payload_sum == padding_sum(buf, step));
+	for (i = 1; i < n && same_shape(&bufs[i], bufs); i++) {
+		uint64_t differences;
+
+		for (unsigned k = 0; k < WORDS; k++)
+			h.w[k] = load64(bufs[i].data + 8 * k);
+		differences = h.w[SEQUENCE] ^ (first->w[SEQUENCE] + i);
+		for (unsigned k = 0; k < SUMS; k++)
+			differences |= k == SEQUENCE ? 0 : h.w[k] ^ first->w[k];
+		bufs[i].payload_sum = (uint32_t)h.w[SUMS];
+		if (differences || h.w[SUMS] >> 32 != whole_sum(&h, step) ||
+		    (check && bufs[i].payload_sum != padding_sum(&bufs[i], step)))
+			break;
+	}
+	return i;
 }
 
 /*
@@ -137,6 +155,9 @@ CRC32C_INLINE bool continues_whole(const struct words *first, unsigned i, struct
 enum { SHORT_BEGIN, SHORT_SENT, SHORT_WORDS };
 
 #define SUM (SHORT_WORDS * 8u) /* offset */
+
+/* Bytes in a frame of 64 over IPv4, whose rate matters most: there is code with this constant. */
+#define LEAST (64 - FRAME_HEADERS)
 
 #define SHORT_MAGIC 0xdcu
 #define KIND_VERSION 0x20u /* 1; the type is added */
@@ -187,30 +208,81 @@ static struct words short_words(const struct packet *p)
 	}};
 }
 
-/* Of the header, and of the bytes after it. */
-CRC32C_INLINE uint16_t short_sum(const struct words *h, const struct io_buf *buf, crc32c_step *step)
+/* The state after a short header. */
+CRC32C_INLINE uint32_t short_begin(const struct words *h, crc32c_step *step)
 {
-	uint32_t c = CRC32C_BEGIN;
+	uint32_t c = step(CRC32C_BEGIN, h->w[SHORT_BEGIN], 8);
 
-	c = step(c, h->w[SHORT_BEGIN], 8);
-	c = step(c, h->w[SHORT_SENT], 8);
-	c = step(c, 0, 2);
-	c = ~crc32c_over(c, buf->data + PACKET_SHORT, buf->length - PACKET_SHORT, step);
+	return step(step(c, h->w[SHORT_SENT], 8), 0, 2);
+}
+
+/* Of the state, not of its complement: the complements of both halves make the same. */
+static inline uint16_t short_end(uint32_t c)
+{
 	return (uint16_t)(c >> 16 ^ c);
 }
 
-/* Packet i of a run. */
-CRC32C_INLINE void write_short(const struct words *first, unsigned i, const struct io_buf *buf,
-			       crc32c_step *step)
+/* Of the header, and of the bytes after it. */
+CRC32C_INLINE uint16_t short_sum(const struct words *h, const struct io_buf *buf, crc32c_step *step)
 {
-	struct words h = *first;
-	uint16_t sum;
+	return short_end(crc32c_over(short_begin(h, step), buf->data + PACKET_SHORT,
+				     buf->length - PACKET_SHORT, step));
+}
 
-	h.w[SHORT_BEGIN] += (uint64_t)i << 32;
-	sum = htole16(short_sum(&h, buf, step));
-	store64(buf->data, h.w[SHORT_BEGIN]);
-	store64(buf->data + 8, h.w[SHORT_SENT]);
-	memcpy(buf->data + SUM, &sum, sizeof(sum));
+/* The state after a short header whose datagram has so many zeros after it. */
+CRC32C_INLINE uint32_t short_begin_cleared(const struct words *h, uint32_t zeros, crc32c_step *step)
+{
+	uint32_t c = step(step(CRC32C_BEGIN, h->w[SHORT_BEGIN], 8), h->w[SHORT_SENT], 8);
+
+	for (zeros += 2; zeros >= 8; zeros -= 8)
+		c = step(c, 0, 8);
+	if (zeros & 4)
+		c = step(c, 0, 4);
+	if (zeros & 2)
+		c = step(c, 0, 2);
+	return zeros & 1 ? step(c, 0, 1) : c;
+}
+
+/*
+ * Clear what comes after a short header, which is written next: its first bytes are cleared as
+ * well. To read what a buffer has there is to wait for its cache line to come from the other core.
+ * Stores do not wait.
+ */
+static inline void clear_rest(uint8_t *data, uint32_t length)
+{
+	const frame_block zeros = {0};
+
+	for (uint32_t i = PACKET_SHORT; i + FRAME_BLOCK < length; i += FRAME_BLOCK)
+		memcpy(data + i, &zeros, FRAME_BLOCK);
+	memcpy(data + length - FRAME_BLOCK, &zeros, FRAME_BLOCK);
+}
+
+/* As write_whole, in buffers of this length. */
+CRC32C_INLINE unsigned write_short(struct words h, const struct io_buf *bufs, unsigned n,
+				   uint32_t length, bool filled, const struct frame_head *head,
+				   crc32c_step *step)
+{
+	const uint32_t rest = length - PACKET_SHORT;
+	unsigned i;
+
+	for (i = 0; i < n && bufs[i].length == length; i++, h.w[SHORT_BEGIN] += 1ull << 32) {
+		uint8_t *data = bufs[i].data;
+		uint16_t sum;
+		uint32_t c;
+
+		if (filled) {
+			c = crc32c_over(short_begin(&h, step), data + PACKET_SHORT, rest, step);
+		} else {
+			c = short_begin_cleared(&h, rest, step);
+			clear_rest(data, length);
+		}
+		sum = htole16(short_end(c));
+		frame_put(head, data);
+		store64(data, h.w[SHORT_BEGIN]);
+		store64(data + 8, h.w[SHORT_SENT]);
+		memcpy(data + SUM, &sum, sizeof(sum));
+	}
+	return i;
 }
 
 /* Its words, each read once, and whether its sum is right. */
@@ -249,17 +321,6 @@ CRC32C_INLINE enum packet_verdict read_short(const struct io_buf *buf, struct wo
 	return PACKET_GOOD;
 }
 
-/* As continues_whole. */
-CRC32C_INLINE bool continues_short(const struct words *first, unsigned i, const struct io_buf *buf,
-				   crc32c_step *step)
-{
-	struct words h;
-
-	return load_short(buf, &h, step) &&
-	       h.w[SHORT_BEGIN] == first->w[SHORT_BEGIN] + ((uint64_t)i << 32) &&
-	       h.w[SHORT_SENT] == first->w[SHORT_SENT];
-}
-
 void packet_complete(struct packet *p, uint64_t now, uint64_t next)
 {
 	uint64_t late = p->sent - p->intended;
@@ -291,16 +352,24 @@ uint32_t packet_fill(uint8_t *datagram, uint32_t length, uint64_t sequence)
 }
 
 CRC32C_INLINE void write_run(const struct packet *p, const struct io_buf *bufs, unsigned n,
-			     crc32c_step *step)
+			     const struct frame_flow *flow, crc32c_step *step)
 {
-	const struct words whole = whole_words(p), brief = short_words(p);
-	const bool summed = p->flags & PACKET_SUMMED;
+	struct words whole = whole_words(p), brief = short_words(p);
+	const bool summed = p->flags & PACKET_SUMMED, filled = summed || p->type != PACKET_DATA;
 
-	for (unsigned i = 0; i < n; i++) {
-		if (bufs[i].length < PACKET_HEADER)
-			write_short(&brief, i, &bufs[i], step);
+	for (unsigned some; n; bufs += some, n -= some) {
+		const struct frame_head head = frame_head(flow, bufs->length);
+
+		if (bufs->length >= PACKET_HEADER)
+			some = write_whole(whole, bufs, n, summed, &head, step);
+		else if (filled)
+			some = write_short(brief, bufs, n, bufs->length, true, &head, step);
+		else if (bufs->length == LEAST)
+			some = write_short(brief, bufs, n, LEAST, false, &head, step);
 		else
-			write_whole(&whole, i, &bufs[i], summed, step);
+			some = write_short(brief, bufs, n, bufs->length, false, &head, step);
+		whole.w[SEQUENCE] += some;
+		brief.w[SHORT_BEGIN] += (uint64_t)some << 32;
 	}
 }
 
@@ -313,37 +382,47 @@ CRC32C_INLINE enum packet_verdict read_one(struct io_buf *buf, bool check, struc
 					   : read_whole(buf, check, h, p, step);
 }
 
-/* Whether datagram i belongs to the run that the first one begins. */
-CRC32C_INLINE bool continues(const struct words *first, unsigned i, struct io_buf *bufs, bool check,
-			     crc32c_step *step)
+/* The same of short ones. The checksum is that of the header which is expected. */
+CRC32C_INLINE unsigned follow_short(const struct words *first, const struct io_buf *bufs,
+				    unsigned n, uint32_t length, crc32c_step *step)
 {
-	struct io_buf *buf = &bufs[i];
+	const uint32_t rest = length - PACKET_SHORT;
+	struct words want = *first;
+	unsigned i;
 
-	if (buf->length != bufs->length || buf->headers != bufs->headers)
-		return false;
-	return buf->length < PACKET_HEADER ? continues_short(first, i, buf, step)
-					   : continues_whole(first, i, buf, check, step);
+	for (i = 1; i < n && same_shape(&bufs[i], bufs); i++) {
+		const uint8_t *data = bufs[i].data;
+		uint16_t sum;
+
+		want.w[SHORT_BEGIN] += 1ull << 32;
+		memcpy(&sum, data + SUM, sizeof(sum));
+		if (load64(data) != want.w[SHORT_BEGIN] || load64(data + 8) != want.w[SHORT_SENT] ||
+		    le16toh(sum) != short_end(crc32c_over(short_begin(&want, step),
+							  data + PACKET_SHORT, rest, step)))
+			break;
+	}
+	return i;
 }
 
 CRC32C_INLINE unsigned read_run(struct io_buf *bufs, unsigned n, bool check, struct packet *p,
 				enum packet_verdict *verdict, crc32c_step *step)
 {
 	struct words first;
-	unsigned i = 1;
 
 	*verdict = read_one(bufs, check, &first, p, step);
 	/* Each end packet says how many were sent. */
 	if (*verdict != PACKET_GOOD || p->type == PACKET_END || p->type == PACKET_END_REPLY)
 		return 1;
-	while (i < n && continues(&first, i, bufs, check, step))
-		i++;
-	return i;
+	if (bufs->length == LEAST)
+		return follow_short(&first, bufs, n, LEAST, step);
+	return bufs->length < PACKET_HEADER ? follow_short(&first, bufs, n, bufs->length, step)
+					    : follow_whole(&first, bufs, n, check, step);
 }
 
 CRC32C_TARGET static void write_by_instruction(const struct packet *p, const struct io_buf *bufs,
-					       unsigned n)
+					       unsigned n, const struct frame_flow *flow)
 {
-	write_run(p, bufs, n, crc32c_step_instruction);
+	write_run(p, bufs, n, flow, crc32c_step_instruction);
 }
 
 CRC32C_TARGET static unsigned read_by_instruction(struct io_buf *bufs, unsigned n, bool check,
@@ -352,12 +431,18 @@ CRC32C_TARGET static unsigned read_by_instruction(struct io_buf *bufs, unsigned 
 	return read_run(bufs, n, check, p, verdict, crc32c_step_instruction);
 }
 
-void packet_write(const struct packet *first, const struct io_buf *bufs, unsigned n)
+void packet_write_frames(const struct packet *first, const struct io_buf *bufs, unsigned n,
+			 const struct frame_flow *flow)
 {
 	if (crc32c_has_instruction())
-		write_by_instruction(first, bufs, n);
+		write_by_instruction(first, bufs, n, flow);
 	else
-		write_run(first, bufs, n, crc32c_step_portable);
+		write_run(first, bufs, n, flow, crc32c_step_portable);
+}
+
+void packet_write(const struct packet *first, const struct io_buf *bufs, unsigned n)
+{
+	packet_write_frames(first, bufs, n, NULL);
 }
 
 unsigned packet_read(struct io_buf *bufs, unsigned n, bool check, struct packet *first,

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "buf.h"
+#include "frame.h"
 
 #define PACKET_MAGIC 0x4e454744u
 #define PACKET_VERSION 1
@@ -52,6 +53,13 @@ static inline bool packet_is_short(const struct packet *packet)
  * buffer's payload_sum.
  */
 void packet_write(const struct packet *first, const struct io_buf *bufs, unsigned n);
+
+/*
+ * The same with the headers of the frames before them: the first bytes of a frame are in one cache
+ * line, which is written in one go.
+ */
+void packet_write_frames(const struct packet *first, const struct io_buf *bufs, unsigned n,
+			 const struct frame_flow *flow);
 
 /*
  * Fill the bytes after the header with words that depend on the sequence number, and return its

@@ -182,7 +182,7 @@ void run_write_received(struct run *run, struct json *j, const struct tracker *t
 	}
 	json_variation(j, "pdv", &t->delay);
 	json_histogram(j, "ipdv", &t->variation, true);
-	json_double(j, "jitter_ns", t->jitter_ns);
+	json_double(j, "jitter_ns", tracker_jitter(t));
 	json_double(j, "jitter_max_ns", t->jitter_max_ns);
 }
 

@@ -2,6 +2,7 @@
 /* The schedule of the sender. */
 #include "schedule.h"
 
+#include "buf.h"
 #include "clock.h"
 #include "packet.h"
 
@@ -44,7 +45,7 @@ struct schedule schedule_begin(const struct options *o, uint64_t start_ns)
 
 	if (s.rate == 0) {
 		if (!o->closed && o->burst == 1)
-			s.burst = 32; /* there is no schedule: as many as one call takes */
+			s.burst = IO_BATCH; /* there is no schedule: as many as one call takes */
 		return s;
 	}
 	fit = (unsigned __int128)o->granularity_ns * s.rate / NS_PER_SECOND / mean_units(&s, 1);

@@ -16,7 +16,7 @@
  * due.
  */
 struct batch {
-	struct io_buf bufs[IO_BATCH];
+	struct io_buf *bufs; /* the sender's */
 	unsigned n, done;
 	unsigned flow;
 	bool several;
@@ -34,6 +34,8 @@ struct sender *sender_new(struct run *run)
 	s->run = run;
 	s->schedule = schedule_begin(run->options, clock_now());
 	s->warmup_left = run->options->warmup;
+	for (unsigned i = 0; i < IO_BATCH; i++)
+		s->bufs[i].length = s->schedule.size - run->options->headers;
 	return s;
 }
 
@@ -123,7 +125,7 @@ static void stamp_each(const struct sender *s, struct batch *b, struct packet pa
 
 	for (unsigned i = b->done; i < b->n; i++) {
 		packet.intended = b->each[i] = schedule_due(&next);
-		packet_write(&packet, b->bufs + i, 1);
+		io_write(s->run->io, b->flow, &packet, b->bufs + i, 1);
 		packet.sequence++;
 		schedule_pass(&next, 1);
 	}
@@ -145,7 +147,7 @@ static void stamp(const struct sender *s, struct batch *b)
 	if (b->several)
 		stamp_each(s, b, first);
 	else
-		packet_write(&first, b->bufs + b->done, b->n - b->done);
+		io_write(s->run->io, b->flow, &first, b->bufs + b->done, b->n - b->done);
 }
 
 /* The port takes packets again, or they are no longer worth sending. */
@@ -160,6 +162,8 @@ static uint64_t bytes_of(const struct sender *s, const struct io_buf *bufs, unsi
 {
 	uint64_t bytes = (uint64_t)n * s->run->options->headers;
 
+	if (!s->schedule.imix)
+		return bytes + (uint64_t)n * bufs->length;
 	for (unsigned i = 0; i < n; i++)
 		bytes += bufs[i].length;
 	return bytes;
@@ -254,6 +258,23 @@ static int send_batch(struct sender *s, struct batch *b)
 	return 0;
 }
 
+/* Set the lengths of the batch's packets, unless all have the same. Returns the longest. */
+static uint32_t set_lengths(const struct sender *s, struct batch *b)
+{
+	const uint32_t headers = s->run->options->headers;
+	uint32_t longest = 0;
+
+	if (!s->schedule.imix)
+		return b->bufs->length;
+	for (unsigned i = 0; i < b->n; i++) {
+		uint32_t length = schedule_size(&s->schedule, s->schedule.packets + i) - headers;
+
+		b->bufs[i].length = length;
+		longest = length > longest ? length : longest;
+	}
+	return longest;
+}
+
 /*
  * Get buffers for up to n packets and send them. Returns how many are settled, or -errno; -EAGAIN:
  * it is too late for the rest.
@@ -265,10 +286,7 @@ static int send_some(struct sender *s, struct batch *b, uint32_t n)
 
 	b->done = 0;
 	b->n = n < IO_BATCH ? n : IO_BATCH;
-	for (unsigned i = 0; i < b->n; i++)
-		b->bufs[i].length = schedule_size(&s->schedule, s->schedule.packets + i) -
-				    s->run->options->headers;
-	b->n = io->ops->alloc(io, b->flow, b->bufs, b->n);
+	b->n = io->ops->alloc(io, b->flow, b->bufs, b->n, set_lengths(s, b));
 	ret = b->n ? send_batch(s, b) : wait_for_room(s, b);
 	return ret < 0 && b->done == 0 ? ret : (int)b->done;
 }
@@ -345,6 +363,7 @@ int sender_burst(struct sender *s, uint64_t *now)
 	struct batch b;
 	int64_t left;
 
+	b.bufs = s->bufs;
 	b.now = *now;
 	if (paced(s)) {
 		*now = b.now = clock_now(); /* it may have been the time of the burst before */
@@ -371,7 +390,7 @@ static bool say_end(struct sender *s)
 	struct io_buf buf = {.length = PACKET_HEADER};
 	struct packet end;
 
-	if (io->ops->alloc(io, 0, &buf, 1) != 1)
+	if (io->ops->alloc(io, 0, &buf, 1, buf.length) != 1)
 		return false;
 	end = (struct packet){.type = PACKET_END,
 			      .flags = o->check ? PACKET_SUMMED : 0,
@@ -380,7 +399,7 @@ static bool say_end(struct sender *s)
 	if (o->check)
 		buf.payload_sum = packet_fill(buf.data, buf.length, s->sent);
 	end.sent = end.intended = clock_now();
-	packet_write(&end, &buf, 1);
+	io_write(io, 0, &end, &buf, 1);
 	if (io->ops->send(io, 0, &buf, 1) == 1)
 		return true;
 	io->ops->discard(io, &buf, 1);

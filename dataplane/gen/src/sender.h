@@ -19,6 +19,7 @@ struct sender {
 	uint64_t scheduled, sent, sent_bytes, unsent, errors, full;
 	uint64_t full_since_ns, full_ns; /* since when the port takes nothing, 0: it does; in all */
 	struct histogram lateness, lateness_interval;
+	struct io_buf bufs[IO_BATCH]; /* of the present batch; sizes that do not change stay */
 };
 
 /* The first burst is due at once. NULL: no memory. Freed with free(). */

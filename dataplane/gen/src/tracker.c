@@ -79,6 +79,38 @@ static void look_at_order(struct tracker *t, const struct packet *first, unsigne
 }
 
 /*
+ * Packets without variation leave 15/16 of the jitter each. They are counted, and what they leave
+ * is computed when it is needed: a chain of roundings would cost a run more than all else.
+ */
+static double settled(double jitter, uint64_t still)
+{
+	double left = 15.0 / 16;
+
+	for (; still && left > 0; still /= 2, left *= left)
+		jitter *= still % 2 ? left : 1;
+	return still ? 0 : jitter;
+}
+
+double tracker_jitter(const struct tracker *t)
+{
+	return settled(t->jitter_ns, t->still);
+}
+
+/* The jitter after one more packet (RFC 3550, 6.4.1). */
+static void vary(struct tracker *t, uint64_t d)
+{
+	if (d == 0) {
+		t->still++;
+		return;
+	}
+	t->jitter_ns = tracker_jitter(t);
+	t->still = 0;
+	t->jitter_ns += ((double)d - t->jitter_ns) / 16;
+	if (t->jitter_ns > t->jitter_max_ns)
+		t->jitter_max_ns = t->jitter_ns;
+}
+
+/*
  * Consecutive in arrival (RFC 3550, 6.4.1), and among these those with consecutive numbers (RFC
  * 3393). Within a run the delay does not change.
  */
@@ -87,14 +119,11 @@ static void look_at_variation(struct tracker *t, uint64_t sequence, unsigned n, 
 	if (t->has_last) {
 		uint64_t d = delay > t->last_delay ? delay - t->last_delay : t->last_delay - delay;
 
-		t->jitter_ns += ((double)d - t->jitter_ns) / 16;
-		if (t->jitter_ns > t->jitter_max_ns)
-			t->jitter_max_ns = t->jitter_ns;
+		vary(t, d);
 		if (sequence == t->last_sequence + 1)
 			histogram_add(&t->variation, d, 1);
 	}
-	for (unsigned i = 1; i < n; i++)
-		t->jitter_ns -= t->jitter_ns / 16;
+	t->still += n - 1;
 	if (n > 1)
 		histogram_add(&t->variation, 0, n - 1);
 	t->has_last = true;

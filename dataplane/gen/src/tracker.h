@@ -29,7 +29,8 @@ struct tracker {
 	bool end_seen;
 	uint64_t end_count; /* as reported by the sender */
 	uint64_t first_ns, last_ns;
-	double jitter_ns, jitter_max_ns;
+	double jitter_ns, jitter_max_ns; /* the former without what `still` leaves of it */
+	uint64_t still;			 /* packets without variation since then */
 	struct histogram delay, delay_intended, variation, forward, back, delay_interval;
 
 	/* of the last packet that was measured */
@@ -52,6 +53,9 @@ unsigned tracker_take(struct tracker *tracker, struct io_buf *bufs, unsigned n, 
 
 /* Take all of n datagrams. */
 void tracker_take_all(struct tracker *tracker, struct io_buf *bufs, unsigned n, uint64_t now);
+
+/* The jitter in ns, as RFC 3550, section 6.4.1, has it. */
+double tracker_jitter(const struct tracker *tracker);
 
 /* Packets that were sent, as far as is known. */
 uint64_t tracker_expected(const struct tracker *tracker);

@@ -211,6 +211,13 @@ static void wrong_encapsulations(void)
 	wrong(uplink, 39, 0x3f, 0);  /* UDP's length */
 }
 
+static bool alike(const struct frame_seen *seen, const uint8_t *frame, uint32_t length)
+{
+	const struct frame_like like = frame_like(seen);
+
+	return frame_is_like(&like, frame, length);
+}
+
 /* What a port remembers changes no byte of what it writes, and no answer about what it reads. */
 static void remembered(const struct frame_address *a)
 {
@@ -221,19 +228,25 @@ static void remembered(const struct frame_address *a)
 
 	for (unsigned i = 0; i < 40; i++) {
 		uint16_t from_port = (uint16_t)(FRAME_PORT + i / 2 % 3);
+		struct frame_flow flow = {&template, a, from_port};
+		struct frame_head head;
 
 		payload = 18 + i / 8 % 5;
 		frame_write(want, a, from_port, payload);
-		frame_put(got, &template, a, from_port, payload);
+		head = frame_head(&flow, payload);
+		frame_put(&head, got + headers);
 		CHECK(memcmp(got, want, headers) == 0);
 		CHECK_EQ(frame_find(&seen, got, headers + payload, &other), payload);
 		CHECK_EQ(other, headers);
+		CHECK_EQ(alike(&seen, got, headers + payload), headers == FRAME_HEADERS);
+		CHECK(!alike(&seen, got, headers + payload + 1));
 	}
 	for (unsigned i = 0; i < headers; i++) {
 		uint32_t found;
 
 		CHECK_EQ(frame_find(&seen, got, headers + payload, &other), payload);
 		got[i] ^= 0x41;
+		CHECK(!alike(&seen, got, headers + payload));
 		found = frame_find(&seen, got, headers + payload, &other);
 		CHECK_EQ(found, frame_payload(got, headers + payload, &headers));
 		CHECK_EQ(other, headers);
@@ -276,9 +289,11 @@ static void same_outer_headers(void)
 	uint32_t headers;
 
 	frame_write(frame, &a, FRAME_PORT, 20);
-	frame[FRAME_HEADERS + 1] = 1; /* an echo request: not a tunnel's */
+	frame[FRAME_HEADERS + 1] = 1;	 /* an echo request: not a tunnel's */
+	CHECK(!alike(&seen, frame, 98)); /* nothing was seen yet */
 	CHECK_EQ(frame_find(&seen, frame, 98, &headers), 56);
 	CHECK_EQ(headers, FRAME_HEADERS);
+	CHECK(!alike(&seen, frame, 98));
 	frame[FRAME_HEADERS + 1] = 255;
 	CHECK_EQ(frame_find(&seen, frame, 98, &headers), 20);
 	CHECK_EQ(headers, ENCAP_GTPU_HEADERS);

@@ -265,9 +265,9 @@ static unsigned run_of(unsigned n, struct packet *first)
 /* Each packet of a run is what it would be alone. */
 static void runs(void)
 {
-	static const uint32_t lengths[] = {PACKET_SHORT, 40, PACKET_HEADER, LENGTH};
+	static const uint32_t lengths[] = {PACKET_SHORT, 22, 40, PACKET_HEADER, LENGTH};
 
-	for (unsigned k = 0; k < 4; k++) {
+	for (unsigned k = 0; k < 5; k++) {
 		struct packet p = write_a_run(lengths[k]), q;
 
 		CHECK_EQ(run_of(RUN, &q), RUN);
@@ -287,10 +287,10 @@ static void runs(void)
 /* What differs, or is damaged, ends a run: no byte is taken on trust. */
 static void ends_of_runs(void)
 {
-	static const uint32_t lengths[] = {PACKET_SHORT, 40, PACKET_HEADER, LENGTH};
+	static const uint32_t lengths[] = {PACKET_SHORT, 22, 40, PACKET_HEADER, LENGTH};
 	struct packet p, q;
 
-	for (unsigned k = 0; k < 4; k++) {
+	for (unsigned k = 0; k < 5; k++) {
 		for (unsigned i = 0; i < lengths[k]; i++) {
 			write_a_run(lengths[k]);
 			room[3][i] ^= 0x10;
@@ -336,6 +336,80 @@ static void mixed_run(void)
 	}
 }
 
+/* What a buffer held is not sent after a short header, and no byte beyond it changes. */
+static void cleared(void)
+{
+	for (uint32_t length = PACKET_SHORT; length < PACKET_HEADER; length++) {
+		struct packet p = short_example((uint16_t)length), q;
+
+		p.flags &= (uint16_t)~PACKET_SUMMED;
+		for (unsigned i = 0; i < RUN; i++) {
+			memset(room[i], 0xaa, LENGTH);
+			bufs[i] = (struct io_buf){.data = room[i], .length = length};
+		}
+		packet_write(&p, bufs, RUN);
+		CHECK_EQ(run_of(RUN, &q), RUN);
+		for (unsigned i = 0; i < RUN; i++)
+			for (unsigned k = PACKET_SHORT; k < LENGTH; k++)
+				CHECK_EQ(room[i][k], k < length ? 0 : 0xaa);
+	}
+}
+
+/* A reply keeps what came after the short header. */
+static void kept(void)
+{
+	struct packet p = short_example(40), q;
+
+	p.type = PACKET_REPLY;
+	p.flags &= (uint16_t)~PACKET_SUMMED;
+	memset(room[0], 0xaa, LENGTH);
+	bufs[0] = (struct io_buf){.data = room[0], .length = 40};
+	packet_write(&p, bufs, 1);
+	CHECK_EQ(run_of(1, &q), 1);
+	CHECK_EQ(room[0][PACKET_SHORT], 0xaa);
+	CHECK_EQ(room[0][39], 0xaa);
+}
+
+/* With the headers of frames before them: of one address, one flow, and several lengths. */
+static void in_frames(const struct frame_address *address)
+{
+	static const uint32_t lengths[] = {PACKET_SHORT, 22, 22, PACKET_HEADER, 40};
+	static uint8_t frames[RUN][256];
+	struct frame_template template = {0};
+	const struct frame_flow flow = {&template, address, FRAME_PORT + 3};
+	const uint32_t headers = frame_headers_to(address);
+	struct packet p = example();
+	uint8_t want[256];
+
+	p.flags = 0;
+	for (unsigned i = 0; i < RUN; i++) {
+		memset(frames[i], 0x55, sizeof(frames[i]));
+		bufs[i] = (struct io_buf){.data = frames[i] + 1 + headers, .length = lengths[i]};
+	}
+	packet_write_frames(&p, bufs, RUN, &flow);
+	for (unsigned i = 0; i < RUN; i++, p.sequence++) {
+		struct io_buf alone = {.data = want + 1 + headers, .length = lengths[i]};
+
+		memset(want, 0x55, sizeof(want));
+		frame_write(want + 1, address, FRAME_PORT + 3, lengths[i]);
+		packet_write(&p, &alone, 1);
+		CHECK(memcmp(frames[i], want, sizeof(want)) == 0);
+	}
+}
+
+static void all_frames(void)
+{
+	static const struct encap tunnel = {.kind = ENCAP_GTPU, .user = 7};
+	struct frame_address a = {.to_port = FRAME_PORT, .to_mac = {2, 4, 6}};
+
+	in_frames(&a);
+	a.ip6 = true;
+	in_frames(&a);
+	a.ip6 = false;
+	a.encap = &tunnel;
+	in_frames(&a);
+}
+
 int main(void)
 {
 	sums();
@@ -349,5 +423,8 @@ int main(void)
 	runs();
 	ends_of_runs();
 	mixed_run();
+	cleared();
+	kept();
+	all_frames();
 	return 0;
 }

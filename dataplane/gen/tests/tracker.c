@@ -2,6 +2,8 @@
 /* Loss, duplication, order and variation of delay: known answers. */
 #include "tracker.h"
 
+#include <math.h>
+
 #include "frame.h"
 #include "support.h"
 
@@ -124,7 +126,7 @@ static void jitter(void)
 	begin();
 	for (unsigned i = 0; i < 4; i++) {
 		come((struct packet){.sequence = i}, delays[i]);
-		CHECK(t->jitter_ns == want[i]);
+		CHECK(tracker_jitter(t) == want[i]);
 	}
 	CHECK(t->jitter_max_ns == want[3]);
 	CHECK(t->variation.n == 3 && t->variation.sum == 480 && t->variation.max == 320 &&
@@ -133,6 +135,25 @@ static void jitter(void)
 	CHECK(t->variation.n == 3); /* not consecutive numbers */
 	CHECK(t->delay.min == 840 && t->delay.max == 1160 && t->delay.n == 5);
 	CHECK(t->delay_intended.min == 847);
+}
+
+/* Without variation 15/16 of the jitter are left each time, however many packets that are. */
+static void jitter_decays(void)
+{
+	double want = 10;
+
+	begin();
+	come((struct packet){.sequence = 0}, 1000);
+	come((struct packet){.sequence = 1}, 1160);
+	for (unsigned i = 2; i < 300; i++) {
+		come((struct packet){.sequence = i}, 1160);
+		want -= want / 16;
+		CHECK(fabs(tracker_jitter(t) / want - 1) < 1e-12);
+	}
+	come((struct packet){.sequence = 300}, 1000);
+	CHECK(fabs(tracker_jitter(t) / (want + (160 - want) / 16) - 1) < 1e-12);
+	t->still = UINT64_MAX;
+	CHECK(tracker_jitter(t) == 0);
 }
 
 static void others(void)
@@ -331,6 +352,7 @@ int main(void)
 	window();
 	forgotten();
 	jitter();
+	jitter_decays();
 	others();
 	bursts();
 	free(t);

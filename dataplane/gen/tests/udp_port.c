@@ -29,7 +29,7 @@ static void send_all(struct io *io, unsigned n, unsigned most)
 	while (n) {
 		for (unsigned i = 0; i < n; i++)
 			bufs[i].length = SIZE;
-		CHECK_EQ(io->ops->alloc(io, 0, bufs, n), most < n ? most : n);
+		CHECK_EQ(io->ops->alloc(io, 0, bufs, n, bufs->length), most < n ? most : n);
 		CHECK_EQ(io->ops->send(io, 0, bufs, most < n ? most : n), most < n ? most : n);
 		n -= most < n ? most : n;
 	}
