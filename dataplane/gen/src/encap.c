@@ -21,8 +21,10 @@
  * (TS 38.415, 5.5.2)
  */
 #define CONTAINER 8u
+#define NUMBERS 4u	   /* bytes more of a sequence number or an N-PDU number */
 #define GTP_FLAGS 0x30u	   /* version 1, GTP and not GTP' */
 #define GTP_EXTENDED 0x34u /* and extension headers */
+#define GTP_NUMBERED 0x03u /* and one of the numbers, or both */
 #define GTP_PACKET 0xffu   /* message type of a G-PDU, which carries a packet */
 #define GTP_PDU_SESSION 0x85u
 #define PDU_UPLINK 0x10u
@@ -38,6 +40,7 @@ static_assert(ENCAP_QINQ_HEADERS == TAGGED + IP4 + UDP &&
 static_assert(ENCAP_GTPU_HEADERS == FRAME_HEADERS + GTP + IP4 + UDP &&
 		      ENCAP_PDU_HEADERS == ENCAP_GTPU_HEADERS + CONTAINER,
 	      "as encap.h says");
+static_assert(ENCAP_GTPU_NUMBERED_HEADERS == ENCAP_GTPU_HEADERS + NUMBERS, "as encap.h says");
 
 uint32_t encap_headers(const struct encap *e)
 {
@@ -294,8 +297,21 @@ static struct inner read_label(const uint8_t *h)
 /* Only the container is allowed between them, with one unit of four bytes. */
 static bool is_container(const uint8_t *gtp)
 {
-	return get32(gtp + GTP) == GTP_PDU_SESSION && gtp[12] == 1 &&
-	       (gtp[13] & ~PDU_UPLINK) == 0 && gtp[15] == 0;
+	return gtp[11] == GTP_PDU_SESSION && gtp[12] == 1 && (gtp[13] & ~PDU_UPLINK) == 0 &&
+	       gtp[15] == 0;
+}
+
+/* Bytes between the fields that each header has and the packet. false: others than are known. */
+static bool read_optional(const uint8_t *gtp, uint32_t *bytes)
+{
+	const uint8_t flags = gtp[0] & (uint8_t)~GTP_NUMBERED;
+
+	if (flags == GTP_EXTENDED) {
+		*bytes = CONTAINER;
+		return is_container(gtp);
+	}
+	*bytes = gtp[0] & GTP_NUMBERED ? NUMBERS : 0;
+	return flags == GTP_FLAGS;
 }
 
 static struct inner read_gtpu(const uint8_t *h)
@@ -303,11 +319,9 @@ static struct inner read_gtpu(const uint8_t *h)
 	uint32_t n = ip4_read(h + ETHERNET, PROTOCOL_UDP), more;
 	const uint8_t *udp = h + ETHERNET + IP4, *gtp = udp + UDP;
 
-	if (get16(udp + 2) != ENCAP_GTPU_PORT || get16(udp + 4) != n || gtp[1] != GTP_PACKET)
+	if (get16(udp + 2) != ENCAP_GTPU_PORT || get16(udp + 4) != n || gtp[1] != GTP_PACKET ||
+	    !read_optional(gtp, &more))
 		return (struct inner){0};
-	if (gtp[0] != GTP_FLAGS && (gtp[0] != GTP_EXTENDED || !is_container(gtp)))
-		return (struct inner){0};
-	more = gtp[0] == GTP_EXTENDED ? CONTAINER : 0;
 	if (n < UDP + GTP + more || get16(gtp + 2) != n - UDP - GTP)
 		return (struct inner){0};
 	return (struct inner){FRAME_HEADERS + GTP + more, n - UDP - GTP - more};
@@ -367,6 +381,7 @@ bool encap_turn(uint8_t *frame, uint32_t headers)
 	case ENCAP_PDU_HEADERS:
 		turn_container(frame + FRAME_HEADERS + 13);
 		__attribute__((fallthrough));
+	case ENCAP_GTPU_NUMBERED_HEADERS:
 	case ENCAP_GTPU_HEADERS:
 		turn_ip(frame + ETHERNET);
 		/* GTP-U's port stays if it is the one; a checksum would be wrong now. */

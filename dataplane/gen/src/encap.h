@@ -17,6 +17,8 @@
 #define ENCAP_GRE_MPLS_HEADERS 74u /* 14 + 4 + 20 + 8 + 20 + 8 */
 #define ENCAP_GTPU_HEADERS 78u	   /* 14 + 20 + 8 + 8 + 20 + 8 */
 #define ENCAP_PDU_HEADERS 86u	   /* the same, with 8 bytes of the PDU session container */
+/* the same without it, with 4 bytes of a sequence number or an N-PDU number: only received */
+#define ENCAP_GTPU_NUMBERED_HEADERS 82u
 #define ENCAP_GTPU_PORT 2152u
 
 enum encap_kind { ENCAP_NONE, ENCAP_QINQ, ENCAP_GRE_MPLS, ENCAP_GTPU };

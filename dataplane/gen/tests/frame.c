@@ -176,6 +176,59 @@ static void encapsulations(void)
 	one_encapsulation("gtpu:teid=9,from=198.18.0.2,to=198.18.0.1,qfi=0,pdu=down", 86);
 }
 
+/* Put four bytes of numbers into a frame of GTP-U, as TS 29.281 (5.1) has them. */
+static void number(uint8_t *f, uint8_t flags, uint32_t length)
+{
+	memmove(f + 54, f + 50, length - 50);
+	memcpy(f + 50, (const uint8_t[]){0x12, 0x34, 0x56, 0}, 4);
+	f[42] |= flags;
+	f[17] += 4; /* the outer packet's length */
+	f[39] += 4; /* the datagram's */
+	f[45] += 4; /* GTP-U's */
+}
+
+/* Real GSNs number their packets. What the numbers are does not matter. */
+static void numbered(void)
+{
+	static const uint8_t flags[] = {2, 1, 3};
+	struct encap encap = {.spread = ENCAP_SPREAD_FROM};
+
+	CHECK(encap_read("gtpu:teid=9,from=198.18.0.2,to=198.18.0.1", &encap) == NULL);
+	for (unsigned i = 0; i < sizeof(flags); i++) {
+		uint8_t f[200] = {0}, before[200];
+		uint32_t headers;
+
+		CHECK_EQ(encapsulated(f, &encap, 5013, 18), 78);
+		number(f, flags[i], 96);
+		CHECK_EQ(frame_payload(f, 100, &headers), 18);
+		CHECK_EQ(headers, 82);
+		CHECK_EQ(frame_payload(f, 99, &headers), 0);
+		memcpy(before, f, sizeof(f));
+		frame_turn(f, 82);
+		CHECK(f[5] == 1 && f[11] == 2 && f[54 + 19] == 4 && f[51] == 0x34);
+		CHECK_EQ(frame_payload(f, 100, &headers), 18);
+		frame_turn(f, 82);
+		CHECK(memcmp(f, before, sizeof(f)) == 0);
+	}
+}
+
+/* The same before a container: what the flags do not ask for is not looked at. */
+static void numbered_container(void)
+{
+	struct encap encap = {0};
+	uint8_t f[200] = {0};
+	uint32_t headers;
+
+	CHECK(encap_read(uplink, &encap) == NULL);
+	CHECK_EQ(encapsulated(f, &encap, 5013, 18), 86);
+	f[42] |= 2;
+	f[51] = 7;
+	CHECK_EQ(frame_payload(f, 104, &headers), 18);
+	CHECK_EQ(headers, 86);
+	f[42] = 0x3c; /* a flag that is spare */
+	CHECK_EQ(frame_payload(f, 104, &headers), 62);
+}
+
 /* One byte of the headers is another. */
 static void wrong(const char *text, unsigned at, uint8_t value, uint32_t payload)
 {
@@ -334,6 +387,8 @@ int main(void)
 	no_zero_sum();
 	encapsulations();
 	wrong_encapsulations();
+	numbered();
+	numbered_container();
 	all_remembered();
 	same_outer_headers();
 	encapsulation_options();
