@@ -46,6 +46,8 @@ clang         clang
 clang-format  clang-format
 containerd    containerd
 make          make
+osmo-ggsn     osmo-ggsn
+sgsnemu       osmo-ggsn
 prometheus    prometheus
 promtool      prometheus
 redis-server  redis-server

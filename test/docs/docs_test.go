@@ -30,7 +30,7 @@ var guides = []struct {
 }{
 	{"README.md", 1}, {"docs/tour.md", 5}, {"docs/native-ports.md", 5}, {"docs/dpdk-ports.md", 3}, {"docs/net-dray.md", 2}, {"docs/switches.md", 1},
 	{"docs/method.md", 1}, {"docs/vnf.md", 5}, {"docs/bench.md", 5}, {"docs/experiments.md", 3}, {"docs/vm.md", 2},
-	{"docs/hosts.md", 1}, {"docs/images.md", 1}, {"docs/install.md", 2}, {"docs/prepare.md", 1},
+	{"docs/hosts.md", 1}, {"docs/gtp.md", 1}, {"docs/images.md", 1}, {"docs/install.md", 2}, {"docs/prepare.md", 1},
 }
 
 // TestEveryCommandOfTheGuidesWorks runs the blocks of each guide in order, as a
@@ -38,7 +38,7 @@ var guides = []struct {
 // state directory.
 func TestEveryCommandOfTheGuidesWorks(t *testing.T) {
 	testenv.Root(t)
-	testenv.Program(t, "runc", "iperf3", "sockperf", "qperf", "ip", "make", "gcc", "meson", "ninja", "pkg-config", "tcpdump", "dpdk-testpmd", "tshark", "scapy")
+	testenv.Program(t, "runc", "iperf3", "sockperf", "qperf", "ip", "make", "gcc", "meson", "ninja", "pkg-config", "tcpdump", "dpdk-testpmd", "tshark", "scapy", "osmo-ggsn", "sgsnemu")
 	reader := newReader(t)
 	for _, guide := range guides {
 		for _, block := range blocksOf(t, guide.name) {
