@@ -216,10 +216,11 @@ enum dray_wait_for {
 
 /*
  * Wait until any of `what` holds on a queue, for at most timeout_ms (-1: for ever). Calls
- * dray_service meanwhile. Counts as a call of both sides of the queue. If dray_rx_burst was not
- * called for a second, it drops packets that dead peers have left, except those of the last four
- * generations. Returns the bits that hold, or 0 after the time-out. Errors: -EINVAL queue or what;
- * -EBADF; -EINTR a signal.
+ * dray_service meanwhile, also for other ports of this process whose links are down: each end of
+ * two links may first wait for another one. Counts as a call of both sides of the queue. If
+ * dray_rx_burst was not called for a second, it drops packets that dead peers have left, except
+ * those of the last four generations. Returns the bits that hold, or 0 after the time-out. Errors:
+ * -EINVAL queue or what; -EBADF; -EINTR a signal.
  */
 int dray_wait(struct dray_port *port, unsigned queue, unsigned what, int timeout_ms);
 

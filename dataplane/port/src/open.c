@@ -13,6 +13,7 @@
 #include "rebind.h"
 #include "rights.h"
 #include "service.h"
+#include "siblings.h"
 #include "sized.h"
 #include "telemetry.h"
 
@@ -73,7 +74,10 @@ EXPORT int dray_open(const char *name, const struct dray_options *options, struc
 	}
 	if (ret == 0 && (port->flags & DRAY_SERVICE_THREAD))
 		ret = service_start(port);
+	if (ret == 0)
+		ret = siblings_add(port);
 	if (ret) {
+		service_stop(port);
 		port->magic = 0;
 		control_close(port);
 		port_put(port);
@@ -102,6 +106,7 @@ EXPORT int dray_close(struct dray_port *port)
 
 	if (!port_valid(port))
 		return -EBADF;
+	siblings_remove(port);
 	service_stop(port);
 	pthread_mutex_lock(&port->lock);
 	/* every reader has the lock */

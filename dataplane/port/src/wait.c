@@ -4,9 +4,9 @@
 #include <poll.h>
 
 #include "burst.h"
+#include "siblings.h"
 
 #define MS 1000000ull
-#define SLEEP_MS 250   /* between two calls of dray_service */
 #define DRAINING_MS 5  /* while an old generation may still have packets */
 #define DRAINING_MAX 8 /* of which the bells are listened to */
 #define SPIN_SERVICE 1024
@@ -83,9 +83,7 @@ static int sleep_on(struct dray_port *port, unsigned queue, unsigned what, int m
 		if (!atomic_load_explicit(&h->generation->peer_gone, memory_order_relaxed))
 			p[n++] = (struct pollfd){.fd = h->generation->bells[queue],
 						 .events = POLLIN};
-	if (poll(p, n, ms > SLEEP_MS ? SLEEP_MS : ms) < 0)
-		return -errno;
-	return 0;
+	return poll(p, n, ms) < 0 ? -errno : 0;
 }
 
 /* Spin for as long as the mode says. */
@@ -101,6 +99,7 @@ static unsigned spin(struct dray_port *port, unsigned queue, unsigned what, uint
 		if (port->mode == DRAY_MODE_ADAPTIVE && clock_ticks() - start > port->spin_ticks)
 			return 0;
 		if (++turns % SPIN_SERVICE == 0) {
+			(void)siblings_serve(port);
 			if (dray_service(port) > 0 && (what & DRAY_WAIT_EVENT))
 				return DRAY_WAIT_EVENT;
 			if (clock_ns() >= end_ns)
@@ -127,13 +126,15 @@ static int wait_here(struct dray_port *port, unsigned queue, unsigned what, uint
 	int ret = 0;
 
 	for (;;) {
-		uint64_t now;
+		uint64_t now, left_ms;
+		int most_ms;
 
 		holds = spin(port, queue, what, end_ns);
 		if (holds)
 			return (int)holds;
 		if (dray_service(port) > 0 && (what & DRAY_WAIT_EVENT))
 			return DRAY_WAIT_EVENT;
+		most_ms = siblings_serve(port);
 		now = clock_ns();
 		if (now >= end_ns || ret)
 			return ret;
@@ -144,9 +145,9 @@ static int wait_here(struct dray_port *port, unsigned queue, unsigned what, uint
 		holds = what_holds(port, queue, what, direction_arm);
 		if (holds)
 			return (int)holds;
+		left_ms = (end_ns - now) / MS + 1;
 		ret = sleep_on(port, queue, what,
-			       end_ns - now > 3600000 * MS ? 3600000
-							   : (int)((end_ns - now + MS - 1) / MS));
+			       left_ms < (uint64_t)most_ms ? (int)left_ms : most_ms);
 		waker_awake(&q->waker);
 	}
 }
