@@ -3,8 +3,8 @@
  * of samples. */
 #include "test.h"
 
-#define PACKETS 40
-#define APART_US 25000
+#define PACKETS 500
+#define APART_US 2000 /* as subframes of a radio */
 
 int main(void)
 {
