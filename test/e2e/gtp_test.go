@@ -136,7 +136,7 @@ func TestGTPOverEveryKernelTransport(t *testing.T) {
 			capture := b.capture(chain, "ggsn.gn")
 			const pings = 20
 			for _, size := range []string{"56", "1472"} {
-				b.want(0, "exec", chain, "sgsn", "--", "ping", "-qnM", "do", "-c", "20", "-i", "0.01", "-W", "5", "-s", size, serverAddress)
+				b.want(0, "exec", chain, "sgsn", "--", "ping", "-qnM", "do", "-c", strconv.Itoa(pings), "-i", "0.01", "-W", "5", "-s", size, serverAddress)
 			}
 			packets := dissected(t, capture)
 			for from, inner := range map[string]string{sgsnAddress: uplink, ggsnAddress: downlink} {
@@ -243,7 +243,7 @@ func (p peer) draygen(t *testing.T, b *bench, chain, there string) {
 	capture := p.capture(b, chain)
 	r := b.want(0, "exec", chain, p.replaced, "--", testenv.Built(t, "draygen-dpdk"), "ping", "--port", "dpdk:net_af_packet0", "--eal", wire,
 		"--to-mac", b.mac(chain, p.other), "--encap", "gtpu:teid="+there+",from="+p.address+",to="+p.otherAddress,
-		"--from", p.inner, "--to", p.otherInner+":5010", "--size", "200", "--packets", "100", "--rate", "1kpps", "--timeout", "5s", "--catch-up", "60s")
+		"--from", p.inner, "--to", p.otherInner+":5010", "--size", "200", "--packets", strconv.Itoa(asked), "--rate", "1kpps", "--timeout", "5s", "--catch-up", "60s")
 	p.wantAll(t, "the ping", r.Stdout)
 	p.wantAll(t, "the sink", sink())
 	p.wantTunnel(t, dissected(t, capture))
@@ -254,7 +254,7 @@ func (p peer) draygen(t *testing.T, b *bench, chain, there string) {
 func (p peer) vnf(t *testing.T, b *bench, chain, here, there string) {
 	files := tunnels{t, t.TempDir()}
 	common := []string{"--port", "dpdk:net_pcap0", "--eal", "EAL in one", "--stream", "7"}
-	files.run(slices.Concat([]string{"draygen-dpdk", "send"}, common, []string{"--packets", "100", "--rate", "max", "--burst", "1",
+	files.run(slices.Concat([]string{"draygen-dpdk", "send"}, common, []string{"--packets", strconv.Itoa(asked), "--rate", "max", "--burst", "1",
 		"--from", p.inner, "--to", p.otherInner + ":5010", "--size", "200"}), "nothing", "sent")
 	// A packet socket gets datagrams on veth without the checksum that a NIC would put in.
 	b.want(0, "exec", chain, p.other, "--", "ethtool", "-K", "gn", "tx", "off")
