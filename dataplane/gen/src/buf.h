@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#define IO_BATCH 64u /* datagrams in one call, at most */
+#define IO_BATCH 128u /* datagrams in one call, at most */
 
 struct io_buf {
 	/* UDP payload; the sender of a received one may change it at any time */

@@ -29,10 +29,10 @@ struct io_udp {
 	int received_on;
 	uint64_t drops;
 	uint32_t drops_seen[PACKET_FLOWS];
-	struct mmsghdr tx[IO_BATCH], rx[IO_BATCH];
-	struct iovec tx_parts[IO_BATCH], rx_parts[IO_BATCH];
-	union address from[IO_BATCH];
-	struct control controls[IO_BATCH];
+	struct mmsghdr tx[UDP_BATCH], rx[UDP_BATCH];
+	struct iovec tx_parts[UDP_BATCH], rx_parts[UDP_BATCH];
+	union address from[UDP_BATCH];
+	struct control controls[UDP_BATCH];
 	uint8_t *tx_memory, *rx_memory;
 };
 
@@ -249,11 +249,11 @@ static int open_socket(const struct options *o, union address *at)
 
 static bool make_memory(struct io_udp *p)
 {
-	p->tx_memory = calloc(IO_BATCH, BUF_BYTES);
-	p->rx_memory = calloc(IO_BATCH, BUF_BYTES);
+	p->tx_memory = calloc(UDP_BATCH, BUF_BYTES);
+	p->rx_memory = calloc(UDP_BATCH, BUF_BYTES);
 	if (!p->tx_memory || !p->rx_memory)
 		return false;
-	for (unsigned i = 0; i < IO_BATCH; i++) {
+	for (unsigned i = 0; i < UDP_BATCH; i++) {
 		p->tx_parts[i].iov_base = p->tx_memory + (size_t)i * BUF_BYTES;
 		p->rx_parts[i].iov_base = p->rx_memory + (size_t)i * BUF_BYTES;
 		p->tx[i].msg_hdr = (struct msghdr){.msg_iov = &p->tx_parts[i], .msg_iovlen = 1};

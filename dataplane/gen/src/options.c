@@ -335,7 +335,7 @@ static bool set(struct options *o, int id, const char *text)
 	case O_BUFFER:
 		return between(text, 4096, 1u << 30, &o->buffer);
 	case O_BATCH:
-		return between32(text, 1, IO_BATCH, &o->batch);
+		return between32(text, 1, UDP_BATCH, &o->batch);
 	case O_BESIDE:
 		return between32(text, 0, 100000, &o->beside);
 	case O_PEER_TIMEOUT:
@@ -352,7 +352,7 @@ static struct options defaults(enum role role)
 		.to_mac = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
 		.stream = role == ROLE_SINK ? 0 : 1,
 		.buffer = 4000000,
-		.batch = IO_BATCH,
+		.batch = UDP_BATCH,
 		.headers = FRAME_HEADERS,
 		.rate_text = "1000pps",
 		.rate = {.per_second = 1000},

@@ -13,6 +13,7 @@
 #define BURST_MAX 1024u
 #define FRAME_MAX 65535u
 #define QUEUES_MAX 64u
+#define UDP_BATCH 64u /* datagrams in one system call, at most */
 
 enum role { ROLE_SINK = 1, ROLE_SEND, ROLE_PING, ROLE_LOOP };
 

@@ -59,6 +59,6 @@ int main(void)
 {
 	batches(1);
 	batches(2);
-	batches(IO_BATCH);
+	batches(UDP_BATCH);
 	return 0;
 }
