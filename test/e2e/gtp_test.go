@@ -289,6 +289,7 @@ func (p peer) sink(t *testing.T, b *bench, chain string) (stop func() string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() }) // of a test that fails before
 	lines := bufio.NewReader(out)
 	if line, err := lines.ReadString('\n'); err != nil {
 		t.Fatalf("the sink is not ready: %v: %s", err, line)
