@@ -55,6 +55,18 @@ CRC32C_INLINE uint32_t crc32c_over(uint32_t state, const uint8_t *at, size_t len
 	return length & 1 ? step(state, *at, 1) : state;
 }
 
+/* The state after that many zeros. */
+CRC32C_INLINE uint32_t crc32c_zeros(uint32_t state, size_t length, crc32c_step *step)
+{
+	for (; length >= 8; length -= 8)
+		state = step(state, 0, 8);
+	if (length & 4)
+		state = step(state, 0, 4);
+	if (length & 2)
+		state = step(state, 0, 2);
+	return length & 1 ? step(state, 0, 1) : state;
+}
+
 #if defined(__x86_64__)
 #define CRC32C_TARGET __attribute__((target("sse4.2")))
 

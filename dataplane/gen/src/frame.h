@@ -72,6 +72,20 @@ static inline frame_block frame_load(const uint8_t *at)
 	return block;
 }
 
+/* The headers of a plain IPv4 frame as blocks, to be kept in registers. */
+struct frame_blocks {
+	frame_block first, second, last;
+};
+
+static inline struct frame_blocks frame_blocks(const uint8_t *bytes)
+{
+	return (struct frame_blocks){
+		.first = frame_load(bytes),
+		.second = frame_load(bytes + FRAME_BLOCK),
+		.last = frame_load(bytes + FRAME_HEADERS - FRAME_BLOCK),
+	};
+}
+
 /* Copy n bytes, at least a block. Without a call, which would take the registers. */
 static inline __attribute__((always_inline)) void frame_copy(uint8_t *to, const uint8_t *from,
 							     uint32_t n)
@@ -83,11 +97,11 @@ static inline __attribute__((always_inline)) void frame_copy(uint8_t *to, const 
 	}
 }
 
-/* The headers of frames that are alike: those of plain IPv4 as blocks, to be kept in registers. */
+/* The headers of frames that are alike. */
 struct frame_head {
 	uint32_t length; /* 0: no frames */
 	const uint8_t *bytes;
-	frame_block first, second, last;
+	struct frame_blocks plain; /* if that is their length */
 };
 
 static inline struct frame_head frame_head(const struct frame_flow *flow, uint32_t payload)
@@ -102,9 +116,7 @@ static inline struct frame_head frame_head(const struct frame_flow *flow, uint32
 	return (struct frame_head){
 		.length = t->headers,
 		.bytes = t->bytes,
-		.first = frame_load(t->bytes),
-		.second = frame_load(t->bytes + FRAME_BLOCK),
-		.last = frame_load(t->bytes + FRAME_HEADERS - FRAME_BLOCK),
+		.plain = frame_blocks(t->bytes),
 	};
 }
 
@@ -115,9 +127,9 @@ static inline __attribute__((always_inline)) void frame_put(const struct frame_h
 	uint8_t *frame = payload - head->length;
 
 	if (head->length == FRAME_HEADERS) {
-		memcpy(frame, &head->first, FRAME_BLOCK);
-		memcpy(frame + FRAME_BLOCK, &head->second, FRAME_BLOCK);
-		memcpy(frame + FRAME_HEADERS - FRAME_BLOCK, &head->last, FRAME_BLOCK);
+		memcpy(frame, &head->plain.first, FRAME_BLOCK);
+		memcpy(frame + FRAME_BLOCK, &head->plain.second, FRAME_BLOCK);
+		memcpy(frame + FRAME_HEADERS - FRAME_BLOCK, &head->plain.last, FRAME_BLOCK);
 	} else if (head->length) {
 		frame_copy(frame, head->bytes, head->length);
 	}
@@ -160,10 +172,10 @@ static inline __attribute__((always_inline)) bool frame_same(const uint8_t *a, c
 	return (differences[0] | differences[1]) == 0;
 }
 
-/* What frames that are alike begin with, to be kept in registers: only of plain IPv4. */
+/* What frames that are alike begin with: only those of plain IPv4. */
 struct frame_like {
 	uint32_t length; /* UINT32_MAX, which no frame has: none are alike */
-	frame_block first, second, last;
+	struct frame_blocks plain;
 };
 
 static inline struct frame_like frame_like(const struct frame_seen *seen)
@@ -172,9 +184,7 @@ static inline struct frame_like frame_like(const struct frame_seen *seen)
 
 	return (struct frame_like){
 		.length = plain ? seen->length : UINT32_MAX,
-		.first = frame_load(seen->bytes),
-		.second = frame_load(seen->bytes + FRAME_BLOCK),
-		.last = frame_load(seen->bytes + FRAME_HEADERS - FRAME_BLOCK),
+		.plain = frame_blocks(seen->bytes),
 	};
 }
 
@@ -186,9 +196,9 @@ static inline bool frame_is_like(const struct frame_like *like, const uint8_t *f
 
 	if (length != like->length)
 		return false;
-	differences = frame_load(frame) ^ like->first;
-	differences |= frame_load(frame + FRAME_BLOCK) ^ like->second;
-	differences |= frame_load(frame + FRAME_HEADERS - FRAME_BLOCK) ^ like->last;
+	differences = frame_load(frame) ^ like->plain.first;
+	differences |= frame_load(frame + FRAME_BLOCK) ^ like->plain.second;
+	differences |= frame_load(frame + FRAME_HEADERS - FRAME_BLOCK) ^ like->plain.last;
 	return (differences[0] | differences[1]) == 0;
 }
 

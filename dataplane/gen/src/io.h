@@ -84,8 +84,7 @@ struct io {
 
 struct packet;
 
-/* Write a run of packets as packet_write does, with the headers of their frames if the port has
- * frames. */
+/* As packet_write, with the headers of frames if the port carries frames. */
 void io_write(struct io *io, unsigned flow, const struct packet *first, const struct io_buf *bufs,
 	      unsigned n);
 

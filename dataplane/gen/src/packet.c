@@ -208,12 +208,12 @@ static struct words short_words(const struct packet *p)
 	}};
 }
 
-/* The state after a short header. */
-CRC32C_INLINE uint32_t short_begin(const struct words *h, crc32c_step *step)
+/* The state after a short header that so many zeros follow. */
+CRC32C_INLINE uint32_t short_begin(const struct words *h, uint32_t zeros, crc32c_step *step)
 {
 	uint32_t c = step(CRC32C_BEGIN, h->w[SHORT_BEGIN], 8);
 
-	return step(step(c, h->w[SHORT_SENT], 8), 0, 2);
+	return crc32c_zeros(step(c, h->w[SHORT_SENT], 8), sizeof(uint16_t) + zeros, step);
 }
 
 /* Of the state, not of its complement: the complements of both halves make the same. */
@@ -225,22 +225,8 @@ static inline uint16_t short_end(uint32_t c)
 /* Of the header, and of the bytes after it. */
 CRC32C_INLINE uint16_t short_sum(const struct words *h, const struct io_buf *buf, crc32c_step *step)
 {
-	return short_end(crc32c_over(short_begin(h, step), buf->data + PACKET_SHORT,
+	return short_end(crc32c_over(short_begin(h, 0, step), buf->data + PACKET_SHORT,
 				     buf->length - PACKET_SHORT, step));
-}
-
-/* The state after a short header whose datagram has so many zeros after it. */
-CRC32C_INLINE uint32_t short_begin_cleared(const struct words *h, uint32_t zeros, crc32c_step *step)
-{
-	uint32_t c = step(step(CRC32C_BEGIN, h->w[SHORT_BEGIN], 8), h->w[SHORT_SENT], 8);
-
-	for (zeros += 2; zeros >= 8; zeros -= 8)
-		c = step(c, 0, 8);
-	if (zeros & 4)
-		c = step(c, 0, 4);
-	if (zeros & 2)
-		c = step(c, 0, 2);
-	return zeros & 1 ? step(c, 0, 1) : c;
 }
 
 /*
@@ -271,9 +257,9 @@ CRC32C_INLINE unsigned write_short(struct words h, const struct io_buf *bufs, un
 		uint32_t c;
 
 		if (filled) {
-			c = crc32c_over(short_begin(&h, step), data + PACKET_SHORT, rest, step);
+			c = crc32c_over(short_begin(&h, 0, step), data + PACKET_SHORT, rest, step);
 		} else {
-			c = short_begin_cleared(&h, rest, step);
+			c = short_begin(&h, rest, step);
 			clear_rest(data, length);
 		}
 		sum = htole16(short_end(c));
@@ -397,7 +383,7 @@ CRC32C_INLINE unsigned follow_short(const struct words *first, const struct io_b
 		want.w[SHORT_BEGIN] += 1ull << 32;
 		memcpy(&sum, data + SUM, sizeof(sum));
 		if (load64(data) != want.w[SHORT_BEGIN] || load64(data + 8) != want.w[SHORT_SENT] ||
-		    le16toh(sum) != short_end(crc32c_over(short_begin(&want, step),
+		    le16toh(sum) != short_end(crc32c_over(short_begin(&want, 0, step),
 							  data + PACKET_SHORT, rest, step)))
 			break;
 	}

@@ -16,8 +16,7 @@
 #include "rebind.h"
 #include "telemetry.h"
 
-#define SLEEP_MS 250 /* between two calls of service_step */
-#define RETRY_MS 50  /* while the broker is away */
+#define RETRY_MS 50 /* while the broker is away */
 
 static void look_for_holding(struct dray_port *port)
 {
@@ -84,7 +83,7 @@ static void *serve(void *argument)
 		pthread_mutex_lock(&port->lock);
 		service_step(port);
 		n = gather(port, p);
-		ms = port->control.state == CONTROL_READY ? SLEEP_MS : RETRY_MS;
+		ms = port->control.state == CONTROL_READY ? SERVICE_MS : RETRY_MS;
 		pthread_mutex_unlock(&port->lock);
 		if (poll(p, n, ms) > 0 && p[0].revents)
 			return NULL;

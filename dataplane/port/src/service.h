@@ -5,6 +5,8 @@
 
 #include "port.h"
 
+#define SERVICE_MS 250 /* between two calls of dray_service by a thread that sleeps */
+
 /* Start and stop the thread of DRAY_SERVICE_THREAD. Error: -errno. */
 int service_start(struct dray_port *port);
 void service_stop(struct dray_port *port);

@@ -5,9 +5,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "service.h"
+
 #define EVERY_NS 10000000u
-#define SLEEP_MS 250 /* as of a port's own service */
-#define DOWN_MS 50   /* a handshake has two steps, and a second */
+#define DOWN_MS 50 /* so that a handshake takes little longer */
 
 struct sibling {
 	struct dray_port *port;
@@ -19,7 +20,7 @@ static struct sibling *first;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static _Atomic uint64_t served_ns;
-static _Atomic int may_sleep_ms = SLEEP_MS; /* by what was found then */
+static _Atomic int may_sleep_ms = SERVICE_MS; /* by what was found then */
 
 /* No port of the parent is open here, and no other thread has the lock. */
 static void forget(void)
@@ -101,12 +102,12 @@ int siblings_serve(const struct dray_port *port)
 {
 	uint64_t now = clock_coarse_ns();
 
-	/* relaxed: whoever sees an old value only calls once more */
+	/* relaxed: a thread that sees an old value serves once too often */
 	if (now - atomic_load_explicit(&served_ns, memory_order_relaxed) < EVERY_NS ||
 	    pthread_mutex_trylock(&lock) != 0)
 		return atomic_load_explicit(&may_sleep_ms, memory_order_relaxed);
 	atomic_store_explicit(&served_ns, now, memory_order_relaxed);
-	atomic_store_explicit(&may_sleep_ms, serve_all(port) ? DOWN_MS : SLEEP_MS,
+	atomic_store_explicit(&may_sleep_ms, serve_all(port) ? DOWN_MS : SERVICE_MS,
 			      memory_order_relaxed);
 	release();
 	return atomic_load_explicit(&may_sleep_ms, memory_order_relaxed);
