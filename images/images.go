@@ -5,12 +5,12 @@ package images
 
 import (
 	"embed"
-	"path"
+	"io/fs"
 	"slices"
 	"strings"
 )
 
-//go:embed *.image
+//go:embed *.image ran
 var recipes embed.FS
 
 const suffix = ".image"
@@ -23,7 +23,9 @@ func Names() []string {
 	}
 	var names []string
 	for _, e := range entries {
-		names = append(names, strings.TrimSuffix(e.Name(), path.Ext(e.Name())))
+		if name, ok := strings.CutSuffix(e.Name(), suffix); ok {
+			names = append(names, name)
+		}
 	}
 	slices.Sort(names)
 	return names
@@ -36,4 +38,17 @@ func Text(name string) ([]byte, bool) {
 	}
 	text, err := recipes.ReadFile(name + suffix)
 	return text, err == nil
+}
+
+// Files is the folder next to the recipe of that name, which has the recipe's scripts;
+// nil: there is none.
+func Files(name string) fs.FS {
+	if info, err := fs.Stat(recipes, name); err != nil || !info.IsDir() {
+		return nil
+	}
+	files, err := fs.Sub(recipes, name)
+	if err != nil {
+		return nil // the name of an embedded folder is valid
+	}
+	return files
 }

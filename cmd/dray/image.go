@@ -17,7 +17,10 @@ import (
 const imageLong = `Build an image for functions: a root file system with Debian's smallest base and the recipe's packages.
 Packages come from the mirror that apt uses on this host. Use the printed folder as the rootfs of a function
 with runtime runc; --tar writes the same image for docker import. An image that exists is reused.
-Without a name, list the recipes.`
+Without a name, list the recipes.
+
+The image ran is built from sources: DRAY_RAN_SOURCE names a folder or tar file of srsRAN 4G. If it is not set,
+git fetches the recipe's commit from the internet.`
 
 func (a *app) imageCommand() *cobra.Command {
 	var tar string
@@ -49,6 +52,7 @@ type imageLine struct {
 	Title  string  `json:"title"`
 	Rootfs string  `json:"rootfs,omitempty"` // empty: it is not built
 	Suite  string  `json:"suite,omitempty"`
+	Source string  `json:"source,omitempty"` // the sources that it was built from
 	Size   int64   `json:"size,omitempty"`   // bytes
 	Built  string  `json:"built,omitempty"`  // when its build began, RFC 3339
 	Took   float64 `json:"took,omitempty"`   // s
@@ -59,7 +63,7 @@ type imageLine struct {
 func lineOf(r *image.Recipe, i *image.Image) imageLine {
 	line := imageLine{Name: r.Name, Title: r.Title}
 	if i != nil {
-		line.Rootfs, line.Suite, line.Size, line.Built, line.Took = i.Rootfs, i.Suite, i.Size, i.Built.UTC().Format(time.RFC3339), i.Took.Seconds()
+		line.Rootfs, line.Suite, line.Source, line.Size, line.Built, line.Took = i.Rootfs, i.Suite, i.Source, i.Size, i.Built.UTC().Format(time.RFC3339), i.Took.Seconds()
 	}
 	return line
 }
@@ -70,6 +74,7 @@ func (a *app) buildImage(ctx context.Context, name, tar string, afresh bool) err
 		return usageError("%v", err)
 	}
 	i, err := image.Build(ctx, recipe, afresh, func(text string) { a.progress("%s", text) })
+	a.endProgress()
 	if err != nil {
 		return err
 	}
@@ -96,15 +101,23 @@ func (a *app) listImages() error {
 		if err != nil {
 			return err
 		}
-		line, state := lineOf(r, image.Ready(name)), fmt.Sprintf("no; takes about %v", r.Takes)
-		if line.Rootfs != "" {
-			state = fmt.Sprintf("%.1f MB, %s", float64(line.Size)/1e6, line.Rootfs)
-		}
+		line := lineOf(r, image.Ready(name))
 		lines = append(lines, line)
-		t.Add(name, r.Title, state)
+		t.Add(name, r.Title, imageState(r, line))
 	}
 	if a.json {
 		return a.printJSON(schemaImages, map[string]any{"images": lines})
 	}
 	return a.printText(t.Write)
+}
+
+// imageState says where an image is, or what its build takes.
+func imageState(r *image.Recipe, line imageLine) string {
+	switch {
+	case line.Rootfs != "":
+		return fmt.Sprintf("%.1f MB, %s", float64(line.Size)/1e6, line.Rootfs)
+	case r.Source != nil:
+		return fmt.Sprintf("no; takes about %v; %s", r.Takes, r.Source.Needs())
+	}
+	return fmt.Sprintf("no; takes about %v", r.Takes)
 }

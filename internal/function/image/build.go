@@ -5,13 +5,13 @@ package image
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -67,7 +67,7 @@ func Missing() error {
 // command is the program that makes a root file system. Its processes are in PID
 // and mount namespaces that always end with it: removing the directory never meets
 // a mount.
-func (s *sources) command(r *Recipe, root string) []string {
+func (s *sources) command(packages []Part, left []string, root string) []string {
 	argv := []string{
 		"unshare", "--mount", "--mount-proc", "--pid", "--fork", "--kill-child=KILL", "--",
 		"mmdebstrap", "--mode=root", "--variant=minbase",
@@ -80,28 +80,30 @@ func (s *sources) command(r *Recipe, root string) []string {
 	for _, option := range s.options {
 		argv = append(argv, "--aptopt="+option)
 	}
-	for _, p := range r.Packages {
+	for _, p := range packages {
 		argv = append(argv, "--include="+p.Name)
 	}
 	return append(append(argv, s.suite, root), s.lines...)
 }
 
-// make builds the root file system in a directory that must not exist yet.
-func (s *sources) make(ctx context.Context, r *Recipe, root string) error {
+// install makes a root file system of packages, without the files that are left out, in
+// a directory that must not exist yet.
+func (s *sources) install(ctx context.Context, packages []Part, left []string, root string) error {
 	date, err := epoch()
 	if err != nil {
 		return err
 	}
-	argv := s.command(r, root)
-	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	cmd.Env = append(os.Environ(), epochVariable+"="+date, "LC_ALL=C.UTF-8", "DEBIAN_FRONTEND=noninteractive")
-	var said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &said, &said
-	if err := runTied(cmd); err != nil {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		return fmt.Errorf("mmdebstrap: %w: %s", err, lastLines(said.String(), 5))
+	return runTool(ctx, []string{epochVariable + "=" + date, "DEBIAN_FRONTEND=noninteractive"}, s.command(packages, left, root)...)
+}
+
+// make builds the image's root file system in a directory that must not exist yet.
+// results is what was built from sources; empty: nothing.
+func (s *sources) make(ctx context.Context, r *Recipe, results, root string) error {
+	if err := s.install(ctx, r.Packages, left, root); err != nil {
+		return err
+	}
+	if err := r.complete(ctx, results, root); err != nil {
+		return err
 	}
 	for _, pattern := range ofTheBuild {
 		files, err := filepath.Glob(filepath.Join(root, pattern))
@@ -114,12 +116,74 @@ func (s *sources) make(ctx context.Context, r *Recipe, root string) error {
 			}
 		}
 	}
-	for _, p := range r.Programs {
-		if err := copyProgram(p.Name, filepath.Join(root, "usr/local/bin", p.Name)); err != nil {
+	return nil
+}
+
+// complete adds to a root file system what no package has.
+func (r *Recipe) complete(ctx context.Context, results, root string) error {
+	local := filepath.Join(root, "usr/local")
+	if results != "" {
+		if err := copyTree(results, local); err != nil {
 			return err
 		}
 	}
+	libraries := results != ""
+	for _, p := range r.Programs {
+		from, err := ownProgram(p.Name)
+		if err != nil {
+			return err
+		}
+		text, err := os.ReadFile(from)
+		if err != nil {
+			return err
+		}
+		if err := writeNew(filepath.Join(local, folderOf(p.Name), p.Name), text, 0o755); err != nil {
+			return err
+		}
+		libraries = libraries || isLibrary(p.Name)
+	}
+	for _, p := range r.Scripts {
+		text, err := fs.ReadFile(r.Files, p.Name)
+		if err != nil {
+			return err
+		}
+		if err := writeNew(filepath.Join(local, "bin", p.Name), text, 0o755); err != nil {
+			return err
+		}
+	}
+	if !libraries {
+		return nil
+	}
+	ldconfig, err := host.LookProgram("ldconfig")
+	if err != nil {
+		return err
+	}
+	return runTool(ctx, nil, ldconfig, "-r", root)
+}
+
+// runTool runs a command that ends with this process. Variables are added to its
+// environment.
+func runTool(ctx context.Context, variables []string, argv ...string) error {
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Env = append(append(os.Environ(), "LC_ALL=C.UTF-8"), variables...)
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	err := runTied(cmd)
+	if err != nil && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w: %s", toolName(argv), err, lastLines(said.String(), 5))
+	}
 	return nil
+}
+
+// toolName is the program that a command line is about.
+func toolName(argv []string) string {
+	if i := slices.Index(argv, "--"); argv[0] == "unshare" && i > 0 {
+		argv = argv[i+1:]
+	}
+	return filepath.Base(argv[0])
 }
 
 // runTied runs a command that is killed when this process ends. The kernel ties
@@ -138,30 +202,4 @@ func runTied(cmd *exec.Cmd) error {
 func lastLines(text string, n int) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return strings.Join(lines[max(0, len(lines)-n):], "; ")
-}
-
-func ownProgram(name string) (string, error) {
-	path, err := host.OwnProgram(name)
-	if err != nil {
-		return "", fmt.Errorf("the program %s is missing: make build puts it next to dray", name)
-	}
-	return path, nil
-}
-
-func copyProgram(name, to string) (err error) {
-	from, err := ownProgram(name)
-	if err != nil {
-		return err
-	}
-	in, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o755)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Close(), os.Chmod(to, 0o755)) // whatever the umask
 }

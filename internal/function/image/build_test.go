@@ -28,6 +28,7 @@ echo "$1" >"$2/etc/release"
 ln "$2/etc/release" "$2/etc/again"
 echo secret.example >"$2/etc/apt/sources.list"
 date >"$2/var/log/a.log"
+[ ! -e "$here/tools" ] || cp -a "$here/tools/." "$2"
 [ ! -e "$here/fail" ] || { echo "E: no such package" >&2; exit 3; }
 [ ! -e "$here/wait" ] || { touch "$here/waits"; sleep 1000; }
 `
@@ -49,7 +50,7 @@ func workshop(t *testing.T) (dir string, r *Recipe) {
 	}
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	t.Setenv(folderVariable, filepath.Join(dir, "images"))
-	r, err := Parse("x", []byte(good))
+	r, err := Parse("x", []byte(good), nil)
 	testenv.Must(t, err)
 	return dir, r
 }
@@ -128,7 +129,7 @@ func TestBuildOnce(t *testing.T) {
 	build(r, false, 1)
 	build(r, false, 1)
 	build(r, true, 2)
-	other, err := Parse("x", []byte(good+"package: more more\n"))
+	other, err := Parse("x", []byte(good+"package: more more\n"), nil)
 	testenv.Must(t, err)
 	build(other, false, 3)
 	testenv.Must(t, os.WriteFile(filepath.Join(dir, "draygen"), []byte("#!/bin/sh\n# another\n"), 0o755))

@@ -5,7 +5,9 @@ package image
 
 import (
 	"fmt"
+	"io/fs"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,7 +18,15 @@ import (
 type Recipe struct {
 	Name, Title string
 	Packages    []Part // Debian's, in addition to the base system
-	Programs    []Part // Drayage's, which go to /usr/local/bin
+	Programs    []Part // Drayage's, which go to /usr/local/bin, and libraries to /usr/local/lib
+	Scripts     []Part // of Files, which go to /usr/local/bin
+	// Suite is the Debian release that has these packages; empty: each has.
+	Suite string
+	// Source is what the image's own programs are built from; nil: it has none.
+	Source        *Source
+	BuildPackages []Part // Debian's, only in the root file system in which the sources are built
+	// Files are the recipe's folder; nil: it has none. Its build.sh builds the sources.
+	Files fs.FS
 	// Takes is roughly how long the build takes on two idle cores.
 	Takes time.Duration
 	// Try is a command within the image that shows that its program runs: it exits
@@ -36,17 +46,23 @@ func Find(name string) (*Recipe, error) {
 	if !ok {
 		return nil, fmt.Errorf("no recipe for an image %q: choose from %s", name, strings.Join(images.Names(), ", "))
 	}
-	return Parse(name, text)
+	return Parse(name, text, images.Files(name))
 }
 
-// partName matches a Debian package name, by Debian's policy, and a program:
-// neither an option nor a path.
-var partName = regexp.MustCompile(`^[a-z0-9][a-z0-9+.-]+$`)
+// partName matches a Debian package name, by Debian's policy; programName also
+// allows the underscores of libraries. Neither matches an option or a path.
+var (
+	partName    = regexp.MustCompile(`^[a-z0-9][a-z0-9+.-]+$`)
+	programName = regexp.MustCompile(`^[a-z0-9][a-z0-9+._-]+$`)
+)
+
+// lists are the keys that may stand in several lines, for different parts.
+var lists = []string{"package", "build-package", "program", "script"}
 
 // Parse reads a recipe: lines "key: value", and comments. Each error names its
-// line.
-func Parse(name string, text []byte) (*Recipe, error) {
-	r := &Recipe{Name: name, text: text}
+// line. files are the recipe's folder, or nil.
+func Parse(name string, text []byte, files fs.FS) (*Recipe, error) {
+	r := &Recipe{Name: name, Files: files, text: text}
 	seen := map[string]bool{}
 	for i, line := range strings.Split(string(text), "\n") {
 		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
@@ -57,7 +73,7 @@ func Parse(name string, text []byte) (*Recipe, error) {
 			return nil, fmt.Errorf("%s:%d: %q is not of the form \"key: value\"", name, i+1, line)
 		}
 		id := key
-		if key == "package" || key == "program" {
+		if slices.Contains(lists, key) {
 			id = key + " " + strings.Fields(value)[0]
 		}
 		if seen[id] {
@@ -73,7 +89,30 @@ func Parse(name string, text []byte) (*Recipe, error) {
 			return nil, fmt.Errorf("%s: the recipe has no line %q", name, key)
 		}
 	}
-	return r, nil
+	if r.Source == nil && len(r.BuildPackages) > 0 {
+		return nil, fmt.Errorf("%s: the recipe has build packages, but no line \"source\"", name)
+	}
+	return r, r.checkFiles()
+}
+
+// checkFiles reports what the recipe's folder lacks.
+func (r *Recipe) checkFiles() error {
+	var needs []string
+	if r.Source != nil {
+		needs = append(needs, buildScript)
+	}
+	for _, p := range r.Scripts {
+		needs = append(needs, p.Name)
+	}
+	for _, file := range needs {
+		if r.Files == nil {
+			return fmt.Errorf("%s: the recipe needs %s in a folder %s/ next to it", r.Name, file, r.Name)
+		}
+		if info, err := fs.Stat(r.Files, file); err != nil || !info.Mode().IsRegular() {
+			return fmt.Errorf("%s: the recipe's folder has no file %s", r.Name, file)
+		}
+	}
+	return nil
 }
 
 // set stores one line.
@@ -82,9 +121,19 @@ func (r *Recipe) set(key, value string) (err error) {
 	case "title":
 		r.Title = value
 	case "package":
-		return addPart(&r.Packages, value)
+		return addPart(&r.Packages, partName, value)
+	case "build-package":
+		return addPart(&r.BuildPackages, partName, value)
 	case "program":
-		return addPart(&r.Programs, value)
+		return addPart(&r.Programs, programName, value)
+	case "script":
+		return addPart(&r.Scripts, programName, value)
+	case "suite":
+		if r.Suite = value; !partName.MatchString(value) {
+			err = fmt.Errorf("%q is not the name of a Debian release", value)
+		}
+	case "source":
+		r.Source, err = parseSource(value)
 	case "takes":
 		if r.Takes, err = time.ParseDuration(value); err == nil && r.Takes <= 0 {
 			err = fmt.Errorf("a build cannot take %v", r.Takes)
@@ -94,18 +143,18 @@ func (r *Recipe) set(key, value string) (err error) {
 	case "shows":
 		r.Shows = value
 	default:
-		return fmt.Errorf("unknown key %q: use title, package, program, takes, try or shows", key)
+		return fmt.Errorf("unknown key %q: use title, package, program, script, suite, source, build-package, takes, try or shows", key)
 	}
 	return err
 }
 
-func addPart(list *[]Part, value string) error {
+func addPart(list *[]Part, allowed *regexp.Regexp, value string) error {
 	name, why, _ := strings.Cut(value, " ")
 	if why = strings.TrimSpace(why); why == "" {
 		return fmt.Errorf("%s: add its purpose after the name", name)
 	}
-	if !partName.MatchString(name) {
-		return fmt.Errorf("%q is not the name of a package or program", name)
+	if !allowed.MatchString(name) {
+		return fmt.Errorf("%q is not the name of a package, program or script", name)
 	}
 	*list = append(*list, Part{name, why})
 	return nil

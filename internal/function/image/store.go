@@ -4,8 +4,6 @@ package image
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -41,13 +39,18 @@ type Image struct {
 	Built time.Time     `json:"built"`
 	Took  time.Duration `json:"took"` // ns
 	Size  int64         `json:"size"` // of its files, bytes
+	// Source identifies the sources that it was built from, and Results the other
+	// inputs of that build; empty: its recipe has no sources.
+	Source  string `json:"source,omitempty"`
+	Results string `json:"results,omitempty"`
 
 	Rootfs string `json:"-"` // its directory
 }
 
 const (
-	rootName = "rootfs"
-	noteName = "image.json"
+	rootName    = "rootfs"
+	noteName    = "image.json"
+	resultsName = "results" // what was built from sources
 )
 
 // Rootfs is the directory of an image's root file system, built or not.
@@ -70,10 +73,18 @@ func Ready(name string) *Image {
 	return &i
 }
 
-// Current is the image if exactly this recipe has built it; nil if not.
+// Current is the image if exactly this recipe has built it; nil if not. If the
+// recipe's variable names sources, it was built from these; if not, from any.
 func Current(r *Recipe) *Image {
-	key, err := keyOf(r)
-	if i := Ready(r.Name); err == nil && i != nil && i.Key == key {
+	in, err := inputsOf(r)
+	if err != nil {
+		return nil
+	}
+	return in.current(r)
+}
+
+func (in *inputs) current(r *Recipe) *Image {
+	if i := Ready(r.Name); i != nil && i.Key == in.key && (in.source == "" || in.source == i.Source) {
 		return i
 	}
 	return nil
@@ -83,7 +94,7 @@ func Current(r *Recipe) *Image {
 // none or afresh is set. Remains of killed builds are removed first. say receives
 // progress.
 func Build(ctx context.Context, r *Recipe, afresh bool, say func(string)) (*Image, error) {
-	key, err := keyOf(r)
+	in, err := inputsOf(r)
 	if err != nil {
 		return nil, err
 	}
@@ -100,23 +111,27 @@ func Build(ctx context.Context, r *Recipe, afresh bool, say func(string)) (*Imag
 	if err := sweep(dir, r.Name); err != nil {
 		return nil, err
 	}
-	if i := Current(r); i != nil && !afresh {
+	if i := in.current(r); i != nil && !afresh {
 		say(fmt.Sprintf("image %s: built on %s", r.Name, i.Built.Local().Format(time.DateTime)))
 		return i, nil
 	}
 	if err := Missing(); err != nil {
 		return nil, err
 	}
-	return build(ctx, r, key, dir, say)
+	return build(ctx, r, in, afresh, say)
 }
 
 // Name prefixes of directories that only a build in progress has.
 const making, replaced = ".making-", ".replaced-"
 
-func build(ctx context.Context, r *Recipe, key, dir string, say func(string)) (i *Image, err error) {
+func build(ctx context.Context, r *Recipe, in *inputs, afresh bool, say func(string)) (i *Image, err error) {
+	dir := Folder()
 	from, err := hostSources(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if r.Suite != "" && r.Suite != from.suite {
+		return nil, &host.Unsupported{What: "the image " + r.Name, Why: "its packages are Debian " + r.Suite + "'s, and this is Debian " + from.suite, Fix: "build it on Debian " + r.Suite}
 	}
 	work, err := os.MkdirTemp(dir, making+r.Name+".")
 	if err != nil {
@@ -127,20 +142,19 @@ func build(ctx context.Context, r *Recipe, key, dir string, say func(string)) (i
 		return nil, err
 	}
 	say(fmt.Sprintf("image %s: installing Debian %s with %d packages on top of the base (about %v)", r.Name, from.suite, len(r.Packages), r.Takes))
-	i = &Image{Name: r.Name, Key: key, Suite: from.suite, Built: time.Now()}
-	root := filepath.Join(work, rootName)
-	if err := from.make(ctx, r, root); err != nil {
+	i = &Image{Name: r.Name, Key: in.key, Suite: from.suite, Built: time.Now(), Results: in.results}
+	root, results := filepath.Join(work, rootName), ""
+	if r.Source != nil {
+		results = filepath.Join(work, resultsName)
+		if i.Source, err = from.results(ctx, r, in, afresh, results, say); err != nil {
+			return nil, fmt.Errorf("image %s: %w", r.Name, err)
+		}
+	}
+	if err := from.make(ctx, r, results, root); err != nil {
 		return nil, fmt.Errorf("image %s: %w", r.Name, err)
 	}
 	i.Took = time.Since(i.Built)
-	if i.Size, err = sizeOf(root); err != nil {
-		return nil, err
-	}
-	text, err := json.Marshal(i)
-	if err != nil {
-		return nil, err
-	}
-	if err := os.WriteFile(filepath.Join(work, noteName), append(text, '\n'), 0o644); err != nil {
+	if err := i.write(work); err != nil {
 		return nil, err
 	}
 	target := filepath.Join(dir, r.Name)
@@ -150,6 +164,18 @@ func build(ctx context.Context, r *Recipe, key, dir string, say func(string)) (i
 	i.Rootfs = filepath.Join(target, rootName)
 	say(fmt.Sprintf("image %s: %.1f MB in %s, after %.1f s", r.Name, float64(i.Size)/1e6, i.Rootfs, i.Took.Seconds()))
 	return i, nil
+}
+
+// write measures the image in the directory, and writes its note there.
+func (i *Image) write(dir string) (err error) {
+	if i.Size, err = sizeOf(filepath.Join(dir, rootName)); err != nil {
+		return err
+	}
+	text, err := json.Marshal(i)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, noteName), append(text, '\n'), 0o644)
 }
 
 // place replaces the old image with a complete one.
@@ -188,26 +214,6 @@ func remove(path string) (err error) {
 		time.Sleep(50 * time.Millisecond)
 	}
 	return err
-}
-
-// keyOf identifies an image's inputs: a change of recipe or programs causes a
-// rebuild.
-func keyOf(r *Recipe) (string, error) {
-	sum := sha256.New()
-	sum.Write(r.text)
-	fmt.Fprintln(sum, left, ofTheBuild, codename("/etc/os-release"))
-	for _, p := range r.Programs {
-		path, err := ownProgram(p.Name)
-		if err != nil {
-			return "", err
-		}
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return "", err
-		}
-		sum.Write(text)
-	}
-	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
 // sizeOf sums the lengths of a tree's regular files, hard links once.

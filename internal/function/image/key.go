@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package image
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"io/fs"
+	"slices"
+)
+
+// inputs identify what an image is made of.
+type inputs struct {
+	key     string // recipe, files and programs: a change causes a rebuild
+	results string // what the build of the sources depends on, besides them; empty: there are no sources
+	source  string // the sources that the recipe's variable names; empty: it names none
+}
+
+func inputsOf(r *Recipe) (*inputs, error) {
+	in := &inputs{}
+	sum := sha256.New()
+	sum.Write(r.text)
+	fmt.Fprintln(sum, left, ofTheBuild, codename("/etc/os-release"))
+	for _, p := range r.Programs {
+		path, err := ownProgram(p.Name)
+		if err != nil {
+			return nil, err
+		}
+		if err := addFile(sum, path); err != nil {
+			return nil, err
+		}
+	}
+	for _, p := range r.Scripts {
+		if err := addEmbedded(sum, r.Files, p.Name); err != nil {
+			return nil, err
+		}
+	}
+	if r.Source != nil {
+		var err error
+		if in.results, err = r.resultsKey(); err != nil {
+			return nil, err
+		}
+		if in.source, err = r.Source.named(); err != nil {
+			return nil, err
+		}
+	}
+	fmt.Fprint(sum, in.results)
+	in.key = hex.EncodeToString(sum.Sum(nil))
+	return in, nil
+}
+
+// resultsKey identifies what the build of the sources depends on. Drayage's programs
+// and scripts are not part of it: the compiler does not see them.
+func (r *Recipe) resultsKey() (string, error) {
+	sum := sha256.New()
+	fmt.Fprintln(sum, codename("/etc/os-release"), r.Source.Commit)
+	for _, p := range slices.Concat(r.Packages, r.BuildPackages) {
+		fmt.Fprintln(sum, p.Name)
+	}
+	err := fs.WalkDir(r.Files, ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || r.isScript(path) {
+			return err
+		}
+		return addEmbedded(sum, r.Files, path)
+	})
+	return hex.EncodeToString(sum.Sum(nil)), err
+}
+
+func (r *Recipe) isScript(path string) bool {
+	return slices.ContainsFunc(r.Scripts, func(p Part) bool { return p.Name == path })
+}
+
+func addEmbedded(sum hash.Hash, files fs.FS, path string) error {
+	text, err := fs.ReadFile(files, path)
+	fmt.Fprintf(sum, "%q %d\n", path, len(text))
+	sum.Write(text)
+	return err
+}
