@@ -40,15 +40,22 @@ func Text(name string) ([]byte, bool) {
 	return text, err == nil
 }
 
-// Files is the folder next to the recipe of that name, which has the recipe's scripts;
-// nil: there is none.
-func Files(name string) fs.FS {
+// Files are those of the folder next to the recipe of that name, by their paths in it;
+// nil: there is no such folder.
+func Files(name string) map[string][]byte {
 	if info, err := fs.Stat(recipes, name); err != nil || !info.IsDir() {
 		return nil
 	}
-	files, err := fs.Sub(recipes, name)
+	files := map[string][]byte{}
+	err := fs.WalkDir(recipes, name, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		files[strings.TrimPrefix(path, name+"/")], err = recipes.ReadFile(path)
+		return err
+	})
 	if err != nil {
-		return nil // the name of an embedded folder is valid
+		return nil // embedded files can always be read
 	}
 	return files
 }

@@ -56,6 +56,7 @@ shellcheck    shellcheck
 tcpdump       tcpdump
 tshark        tshark
 valgrind      valgrind
+xz            xz-utils
 '
 readonly deb_needs='
 dh        debhelper

@@ -20,6 +20,9 @@ x86_64)
 	;;
 esac
 
+# srsRAN uses ccache if there is one.
+export CCACHE_DIR="$PWD/cache" CCACHE_MAXSIZE=500M
+
 # The generated ASN.1 code is half of all code, and takes little of the run time: it is not optimised, to compile sooner.
 sed -i 's/PRIVATE "-Os"/PRIVATE "-O0"/' "$source/lib/src/asn1/CMakeLists.txt"
 cmake -G Ninja -S "$source" -B build -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE=-O1 -DCMAKE_SKIP_RPATH=ON \
@@ -38,5 +41,5 @@ for file in sib rr rb; do
 	cp "$source/srsenb/$file.conf.example" "$out/share/srsran/$file.conf"
 done
 if [ -e "$here/radio/build.sh" ]; then
-	CFLAGS=-march=$arch sh "$here/radio/build.sh" "$source" build "$out/lib/dray"
+	sh "$here/radio/build.sh" "$source" build "$out/lib/dray"
 fi

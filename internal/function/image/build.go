@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -143,11 +142,7 @@ func (r *Recipe) complete(ctx context.Context, results, root string) error {
 		libraries = libraries || isLibrary(p.Name)
 	}
 	for _, p := range r.Scripts {
-		text, err := fs.ReadFile(r.Files, p.Name)
-		if err != nil {
-			return err
-		}
-		if err := writeNew(filepath.Join(local, "bin", p.Name), text, 0o755); err != nil {
+		if err := writeNew(filepath.Join(local, "bin", p.Name), r.Files[p.Name], 0o755); err != nil {
 			return err
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,14 +18,19 @@ import (
 //
 //	source  the sources
 //	recipe  the recipe's folder
+//	cache   what it keeps here is there again in the next build
 //	out     what it makes here goes to /usr/local in the image
 const (
 	buildScript = "build.sh"
 	buildFolder = "/build"
 )
 
-// nobody is the user that builds the sources, who owns nothing else.
-const nobody = 65534
+// builder is the user that builds the sources. No process of the host has this user,
+// which is beyond those of Debian's accounts and their user namespaces.
+const builder = 1990000000
+
+// cacheSuffix follows the image's name in the folder that keeps a build's cache.
+const cacheSuffix = ".cache"
 
 // results fills the folder with what is built from the sources, and returns their
 // identity. The existing image's results are used if the inputs are the same.
@@ -54,10 +58,12 @@ func (s *sources) compile(ctx context.Context, r *Recipe, named, folder string, 
 		return "", err
 	}
 	dir := filepath.Join(root, buildFolder)
-	if err := prepareBuild(r.Files, tree, dir); err != nil {
+	cache := filepath.Join(Folder(), r.Name+cacheSuffix)
+	if err := prepareBuild(r.Files, tree, cache, dir); err != nil {
 		return "", err
 	}
-	if err := runBuild(ctx, r.Name, root, say); err != nil {
+	err = runBuild(ctx, r.Name, root, say)
+	if err = errors.Join(err, os.Rename(filepath.Join(dir, "cache"), cache)); err != nil {
 		return "", err
 	}
 	if err := copyTree(filepath.Join(dir, "out"), folder); err != nil {
@@ -67,24 +73,23 @@ func (s *sources) compile(ctx context.Context, r *Recipe, named, folder string, 
 }
 
 // prepareBuild makes the folder in which the build script runs.
-func prepareBuild(files fs.FS, tree, dir string) error {
-	if err := makeFolder(dir); err != nil {
-		return err
-	}
-	if err := makeFolder(filepath.Join(dir, "out")); err != nil {
-		return err
+func prepareBuild(files map[string][]byte, tree, cache, dir string) error {
+	for _, folder := range []string{dir, filepath.Join(dir, "out"), cache} {
+		if err := makeFolder(folder); err != nil {
+			return err
+		}
 	}
 	if err := writeFiles(files, filepath.Join(dir, "recipe")); err != nil {
 		return err
 	}
-	return errors.Join(os.Rename(tree, filepath.Join(dir, "source")), giveAway(dir, nobody))
+	return errors.Join(os.Rename(tree, filepath.Join(dir, "source")), os.Rename(cache, filepath.Join(dir, "cache")), giveAway(dir, builder))
 }
 
 // buildCommand is the build script as a user without privileges, in namespaces that
 // end with it, and without a network. The kernel forgets, when a process changes its
 // user, that it is to end with its parent: setpriv says so again.
 func buildCommand(root string) []string {
-	id := strconv.Itoa(nobody)
+	id := strconv.Itoa(builder)
 	return []string{
 		"unshare", "--mount", "--net", "--ipc", "--pid", "--fork", "--kill-child=KILL", "--root=" + root, "--wd=" + buildFolder, "--mount-proc", "--",
 		"setpriv", "--reuid", id, "--regid", id, "--clear-groups", "--no-new-privs", "--pdeathsig", "KILL", "--",

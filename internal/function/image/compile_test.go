@@ -11,7 +11,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"testing/fstest"
 	"time"
 
 	"github.com/drayage/dray/test/testenv"
@@ -20,7 +19,8 @@ import (
 // fakeBuild makes a program, a library and a link to it from the sources. It fails, or
 // waits to be killed, if the sources say so.
 const fakeBuild = `set -eu
-[ "$(id -u) $(pwd)" = "65534 /build" ]
+[ "$(id -u):$(id -g) $(pwd)" = "1990000000:1990000000 /build" ]
+echo "a build" >>cache/builds
 read -r what <"$1/c"
 case $what in
 fail) echo "error: c:1"; exit 3 ;;
@@ -53,8 +53,8 @@ func buildWorkshop(t *testing.T) (dir string, r *Recipe, from string) {
 	mustFolder(t, filepath.Join(tools, "usr/local/lib"))
 	from = someSources(t)
 	t.Setenv("DRAY_X", from)
-	r, err := Parse("x", []byte(strings.Replace(goodSource, "program: libdray_x.so what\n", "", 1)), fstest.MapFS{
-		"build.sh": {Data: []byte(fakeBuild)}, "start": {Data: []byte("#!/bin/sh\n")}, "radio/x.c": {Data: []byte("int x;\n")},
+	r, err := Parse("x", []byte(strings.Replace(goodSource, "program: libdray_x.so what\n", "", 1)), map[string][]byte{
+		"build.sh": []byte(fakeBuild), "start": []byte("#!/bin/sh\n"), "radio/x.c": []byte("int x;\n"),
 	})
 	testenv.Must(t, err)
 	return dir, r, from
@@ -91,7 +91,7 @@ func TestBuildFromSources(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(i.Rootfs, "etc/ld.so.cache")); err != nil {
 		t.Error(err)
 	}
-	onlyThese(t, "x", "x.lock")
+	onlyThese(t, "x", "x.cache", "x.lock")
 	if _, err := os.Stat(filepath.Join(i.Rootfs, "build")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the build's folder is in the image: %v", err)
 	}
@@ -119,7 +119,7 @@ func TestBuildFromSourcesOnce(t *testing.T) {
 			t.Errorf("%s: %d root file systems so far, want %d", what, len(calls(t, dir)), roots)
 		}
 		contentOf(t, i, "bin/tool", "of a/b\n", 0o755)
-		onlyThese(t, "x", "x.lock")
+		onlyThese(t, "x", "x.cache", "x.lock")
 	}
 	build("at first", false, 2)
 	build("again", false, 0)
@@ -129,14 +129,14 @@ func TestBuildFromSourcesOnce(t *testing.T) {
 		t.Error("an image with an old program counts as current")
 	}
 	build("another program", false, 1)
-	r.Files.(fstest.MapFS)["start"].Data = []byte("#!/bin/sh\n# another\n")
+	r.Files["start"] = []byte("#!/bin/sh\n# another\n")
 	build("another script", false, 1)
 	t.Setenv("DRAY_X", "")
 	build("sources that are no longer named", false, 0)
-	r.Files.(fstest.MapFS)["start"].Data = []byte("#!/bin/sh\n")
+	r.Files["start"] = []byte("#!/bin/sh\n")
 	build("another script, without the sources", false, 1)
 	t.Setenv("DRAY_X", from)
-	r.Files.(fstest.MapFS)["radio/x.c"].Data = []byte("int y;\n")
+	r.Files["radio/x.c"] = []byte("int y;\n")
 	build("another file of the recipe", false, 2)
 	r.BuildPackages = append(r.BuildPackages, Part{"ld", "linker"})
 	build("another build package", false, 2)
@@ -162,13 +162,15 @@ func TestFailedBuildFromSources(t *testing.T) {
 	if text, err := os.ReadFile(log); err != nil || string(text) != "error: c:1\n" {
 		t.Errorf("%q, %v", text, err)
 	}
-	onlyThese(t, "x.lock", "x.log")
-	testenv.Must(t, os.WriteFile(filepath.Join(from, "c"), nil, 0o644))
+	onlyThese(t, "x.cache", "x.lock", "x.log")
 	testenv.Must(t, os.WriteFile(filepath.Join(from, "c"), []byte("good\n"), 0o644))
 	if _, err := Build(context.Background(), r, false, say(t)); err != nil {
 		t.Error(err)
 	}
-	onlyThese(t, "x", "x.lock")
+	onlyThese(t, "x", "x.cache", "x.lock")
+	if text, err := os.ReadFile(filepath.Join(Folder(), "x.cache/builds")); err != nil || string(text) != "a build\na build\n" {
+		t.Errorf("the cache has %q, %v", text, err)
+	}
 	roots := len(calls(t, dir))
 	t.Setenv("DRAY_X", "/nowhere")
 	if _, err := Build(context.Background(), r, true, say(t)); err == nil || !strings.Contains(err.Error(), "DRAY_X") || len(calls(t, dir)) != roots {
@@ -193,7 +195,7 @@ func TestStoppedBuildFromSources(t *testing.T) {
 	if _, err := Build(ctx, r, false, say(t)); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
-	onlyThese(t, "x.lock")
+	onlyThese(t, "x.cache", "x.lock")
 	for deadline := time.Now().Add(testenv.Patient(5 * time.Second)); ; time.Sleep(10 * time.Millisecond) {
 		left := exec.Command("pgrep", "--full", "^sleep 4321$").Run() == nil
 		if !left {

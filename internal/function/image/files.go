@@ -94,21 +94,18 @@ func makeFolder(path string) error {
 	return os.Chmod(path, 0o755) // whatever the umask
 }
 
-// writeFiles writes the files of fsys into a folder that must not exist yet.
-func writeFiles(fsys fs.FS, to string) error {
-	return fs.WalkDir(fsys, ".", func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
+// writeFiles writes files, by path, below a folder.
+func writeFiles(files map[string][]byte, to string) error {
+	for path, text := range files {
+		target := filepath.Join(to, path)
+		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
 			return err
 		}
-		if d.IsDir() {
-			return makeFolder(filepath.Join(to, path))
-		}
-		text, err := fs.ReadFile(fsys, path)
-		if err != nil {
+		if err := writeNew(target, text, 0o644); err != nil {
 			return err
 		}
-		return writeNew(filepath.Join(to, path), text, 0o644)
-	})
+	}
+	return nil
 }
 
 // giveAway makes a tree belong to another user, who may change it.

@@ -7,7 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"hash"
-	"io/fs"
+	"maps"
 	"slices"
 )
 
@@ -33,18 +33,14 @@ func inputsOf(r *Recipe) (*inputs, error) {
 		}
 	}
 	for _, p := range r.Scripts {
-		if err := addEmbedded(sum, r.Files, p.Name); err != nil {
-			return nil, err
-		}
+		addText(sum, p.Name, r.Files[p.Name])
 	}
 	if r.Source != nil {
-		var err error
-		if in.results, err = r.resultsKey(); err != nil {
+		source, err := r.Source.named()
+		if err != nil {
 			return nil, err
 		}
-		if in.source, err = r.Source.named(); err != nil {
-			return nil, err
-		}
+		in.source, in.results = source, r.resultsKey()
 	}
 	fmt.Fprint(sum, in.results)
 	in.key = hex.EncodeToString(sum.Sum(nil))
@@ -53,28 +49,21 @@ func inputsOf(r *Recipe) (*inputs, error) {
 
 // resultsKey identifies what the build of the sources depends on. Drayage's programs
 // and scripts are not part of it: the compiler does not see them.
-func (r *Recipe) resultsKey() (string, error) {
+func (r *Recipe) resultsKey() string {
 	sum := sha256.New()
 	fmt.Fprintln(sum, codename("/etc/os-release"), r.Source.Commit)
 	for _, p := range slices.Concat(r.Packages, r.BuildPackages) {
 		fmt.Fprintln(sum, p.Name)
 	}
-	err := fs.WalkDir(r.Files, ".", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || r.isScript(path) {
-			return err
+	for _, path := range slices.Sorted(maps.Keys(r.Files)) {
+		if !slices.ContainsFunc(r.Scripts, func(p Part) bool { return p.Name == path }) {
+			addText(sum, path, r.Files[path])
 		}
-		return addEmbedded(sum, r.Files, path)
-	})
-	return hex.EncodeToString(sum.Sum(nil)), err
+	}
+	return hex.EncodeToString(sum.Sum(nil))
 }
 
-func (r *Recipe) isScript(path string) bool {
-	return slices.ContainsFunc(r.Scripts, func(p Part) bool { return p.Name == path })
-}
-
-func addEmbedded(sum hash.Hash, files fs.FS, path string) error {
-	text, err := fs.ReadFile(files, path)
+func addText(sum hash.Hash, path string, text []byte) {
 	fmt.Fprintf(sum, "%q %d\n", path, len(text))
 	sum.Write(text)
-	return err
 }

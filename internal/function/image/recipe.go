@@ -5,7 +5,6 @@ package image
 
 import (
 	"fmt"
-	"io/fs"
 	"regexp"
 	"slices"
 	"strings"
@@ -25,8 +24,8 @@ type Recipe struct {
 	// Source is what the image's own programs are built from; nil: it has none.
 	Source        *Source
 	BuildPackages []Part // Debian's, only in the root file system in which the sources are built
-	// Files are the recipe's folder; nil: it has none. Its build.sh builds the sources.
-	Files fs.FS
+	// Files are those of the recipe's folder, by path. build.sh builds the sources.
+	Files map[string][]byte
 	// Takes is roughly how long the build takes on two idle cores.
 	Takes time.Duration
 	// Try is a command within the image that shows that its program runs: it exits
@@ -60,8 +59,8 @@ var (
 var lists = []string{"package", "build-package", "program", "script"}
 
 // Parse reads a recipe: lines "key: value", and comments. Each error names its
-// line. files are the recipe's folder, or nil.
-func Parse(name string, text []byte, files fs.FS) (*Recipe, error) {
+// line. files are those of the recipe's folder, by path.
+func Parse(name string, text []byte, files map[string][]byte) (*Recipe, error) {
 	r := &Recipe{Name: name, Files: files, text: text}
 	seen := map[string]bool{}
 	for i, line := range strings.Split(string(text), "\n") {
@@ -105,11 +104,8 @@ func (r *Recipe) checkFiles() error {
 		needs = append(needs, p.Name)
 	}
 	for _, file := range needs {
-		if r.Files == nil {
-			return fmt.Errorf("%s: the recipe needs %s in a folder %s/ next to it", r.Name, file, r.Name)
-		}
-		if info, err := fs.Stat(r.Files, file); err != nil || !info.Mode().IsRegular() {
-			return fmt.Errorf("%s: the recipe's folder has no file %s", r.Name, file)
+		if _, ok := r.Files[file]; !ok {
+			return fmt.Errorf("%s: the recipe needs the file %s in a folder %s/ next to it", r.Name, file, r.Name)
 		}
 	}
 	return nil

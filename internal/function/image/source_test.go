@@ -61,7 +61,7 @@ func got(t *testing.T, s *Source) (id, list string, err error) {
 }
 
 func TestSourcesByVariable(t *testing.T) {
-	testenv.Program(t, "xz", "gzip")
+	testenv.Program(t, "xz")
 	dir, s := someSources(t), sourceOf(t)
 	parent, name := filepath.Split(dir)
 	files := filepath.Join(t.TempDir(), "x.tar")
