@@ -57,7 +57,7 @@ experiments: ## install what is missing, build, measure every published experime
 .PHONY: build
 build: ## build every program into bin/
 	@$(say) "building every program into bin/ with $$($(GO) version | cut -d' ' -f3)"
-	@$(MAKE) --no-print-directory programs gen port pmd vnf
+	@$(MAKE) --no-print-directory programs gen port iq pmd vnf
 	@ls bin | sed 's,^,  bin/,'
 
 .PHONY: programs
@@ -79,6 +79,13 @@ port: ## build libdray, and dray-limit into bin/
 	@meson setup $$([ ! -f out/port-plain/build.ninja ] || echo --reconfigure) -Dbuildtype=release out/port-plain dataplane/port >/dev/null
 	@ninja -C out/port-plain bench/dray-limit libdray.so.$(VERSION) >/dev/null
 	@install -t bin out/port-plain/bench/dray-limit
+
+.PHONY: iq
+iq: ## build libdray_iq, streams of samples, into bin/
+	@mkdir -p bin
+	@meson setup $$([ ! -f out/iq-plain/build.ninja ] || echo --reconfigure) -Dbuildtype=release out/iq-plain dataplane/iq >/dev/null
+	@ninja -C out/iq-plain libdray_iq.so >/dev/null
+	@install -m 644 -t bin out/iq-plain/libdray_iq.so
 
 .PHONY: pmd
 pmd: ## build net_dray, the DPDK driver, into bin/
@@ -118,6 +125,7 @@ install: man ## install programs, libdray, manual pages and completion below PRE
 	@ln -sf dray $(DESTDIR)$(abspath $(PREFIX))/bin/kubectl-dray
 	@install -t $(DESTDIR)$(abspath $(PREFIX))/bin cmd/dray/kubectl_complete-dray
 	@find bin -type f -name '*.so' -exec install -D -m 644 -t $(DESTDIR)$(abspath $(PREFIX))/$(LIBDIR) {} +
+	@install -D -m 644 -t $(DESTDIR)$(abspath $(PREFIX))/include dataplane/iq/include/dray_iq.h
 	@cd out/share && find . -type f -exec install -D -m 644 {} $(DESTDIR)$(abspath $(PREFIX))/share/{} \;
 
 .PHONY: deb

@@ -5,10 +5,10 @@
 # Needs meson, ninja-build and gcc; with clang and libclang-rt the fuzzers run for a moment too.
 # The last line says: N passed, N failed, N skipped. The exit status is 0 only if none failed.
 #
-# usage: dataplane/test.sh port|gen|pmd|vnf [test ...]
+# usage: dataplane/test.sh port|gen|iq|pmd|vnf [test ...]
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
-readonly source=dataplane/${1:?port, gen, pmd or vnf} builds=out/$1
+readonly source=dataplane/${1:?port, gen, iq, pmd or vnf} builds=out/$1
 passed=0 failed=0 skipped=0
 
 # of prints the number after a label in meson's summary; 0 where there is none.

@@ -11,7 +11,8 @@ const Module = "github.com/drayage/dray"
 var Repository = Rules{
 	Module: Module,
 	Rooms: []Room{
-		{Path: "images"},
+		{Path: "dataplane/iq"},
+		{Path: "images", On: []string{"dataplane/iq"}},
 		{Path: "internal/spec", Floors: [][]string{
 			{"schema", "layout", "release", "inventory", "cpulist"},
 			{"parse"},

@@ -33,6 +33,7 @@ var shipped = []file{
 	{"dray-limit", StaticProgram, []string{"port-plain/bench/dray-limit.p"}},
 	{"draygen-dpdk", Program, []string{"gen-plain/libdray.a.p", "gen-plain/libgen.a.p", "gen-plain/draygen-dpdk.p"}},
 	{"dray-vnf", Program, []string{"vnf-plain/libvnf.a.p", "vnf-plain/dray-vnf.p"}},
+	{"libdray_iq.so", Library, []string{"iq-plain/libdray.a.p", "iq-plain/libdray_iq.so.p"}},
 	{"librte_net_dray.so", Library, []string{"pmd-plain/libdray.a.p", "pmd-plain/librte_net_dray.so.p"}},
 }
 
@@ -60,6 +61,7 @@ func TestARMFiles(t *testing.T) {
 	for _, b := range []file{
 		{library, Library, []string{library + ".p"}},
 		{"gen-aarch64/draygen", StaticProgram, []string{"gen-aarch64/libdray.a.p", "gen-aarch64/libgen.a.p", "gen-aarch64/draygen.p"}},
+		{"iq-aarch64/libdray_iq.so", Library, []string{"iq-aarch64/libdray.a.p", "iq-aarch64/libdray_iq.so.p"}},
 		{"vnf-aarch64/libvnf.a", 0, []string{"vnf-aarch64/libvnf.a.p"}},
 	} {
 		t.Run(b.name, func(t *testing.T) {

@@ -209,9 +209,10 @@ unsigned dray_rx_burst(struct dray_port *port, unsigned queue, struct dray_pkt *
 void dray_release(struct dray_pkt *pkts, unsigned n);
 
 enum dray_wait_for {
-	DRAY_WAIT_RX = 1u << 0,	   /* a packet to take */
-	DRAY_WAIT_TX = 1u << 1,	   /* a packet buffer to allocate */
-	DRAY_WAIT_EVENT = 1u << 2, /* an event for dray_events */
+	DRAY_WAIT_RX = 1u << 0,	     /* a packet to take */
+	DRAY_WAIT_TX = 1u << 1,	     /* a packet buffer to allocate */
+	DRAY_WAIT_EVENT = 1u << 2,   /* an event for dray_events */
+	DRAY_WAIT_MESSAGE = 1u << 3, /* a message buffer to allocate */
 };
 
 /*

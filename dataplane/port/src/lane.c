@@ -49,6 +49,12 @@ uint64_t *ledger_new(const struct lane_view *v, enum slot_state state)
 	return ledger;
 }
 
+bool tx_lane_starved(struct tx_lane *l)
+{
+	return atomic_load_explicit(&l->full_counted, memory_order_relaxed) &&
+	       atomic_exchange_explicit(&l->full_counted, false, memory_order_relaxed);
+}
+
 void ringer_ring(struct ringer *ringer)
 {
 	uint32_t word;

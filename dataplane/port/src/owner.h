@@ -131,6 +131,8 @@ struct owner_ops {
 	unsigned (*recv)(struct dray_owner *owner, struct dray_pkt *pkts, unsigned n);
 	unsigned (*give_back)(struct dray_owner *owner, struct dray_pkt *pkts, unsigned n);
 	bool (*ready)(struct dray_owner *owner);
+	/* after `ready` or `arm`; NULL: it has no message buffers */
+	bool (*message_ready)(struct dray_owner *owner);
 	bool (*arm)(struct dray_owner *owner);
 	void (*disarm)(struct dray_owner *owner);
 };

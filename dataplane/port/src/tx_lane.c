@@ -103,12 +103,6 @@ static void tx_lane_reap(struct tx_lane *l)
 	}
 }
 
-bool tx_lane_starved(struct tx_lane *l)
-{
-	return atomic_load_explicit(&l->full_counted, memory_order_relaxed) &&
-	       atomic_exchange_explicit(&l->full_counted, false, memory_order_relaxed);
-}
-
 /* Nothing is free: begin to measure for how long. */
 static void note_full(struct tx_lane *l)
 {
@@ -518,6 +512,15 @@ static bool tx_lane_ready(struct dray_owner *owner)
 	return l->free_pkt_count > 0;
 }
 
+static bool tx_lane_message_ready(struct dray_owner *owner)
+{
+	struct tx_lane *l = LANE(owner);
+
+	if (l->free_msg_count == 0)
+		tx_lane_reap(l);
+	return l->free_msg_count > 0;
+}
+
 static bool tx_lane_arm(struct dray_owner *owner)
 {
 	struct tx_lane *l = LANE(owner);
@@ -540,6 +543,7 @@ static const struct owner_ops tx_lane_ops = {
 	.send = tx_lane_send,
 	.give_back = tx_lane_give_back,
 	.ready = tx_lane_ready,
+	.message_ready = tx_lane_message_ready,
 	.arm = tx_lane_arm,
 	.disarm = tx_lane_disarm,
 };

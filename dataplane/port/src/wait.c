@@ -34,6 +34,17 @@ static void direction_disarm(struct direction *dir)
 	dir->armed = false;
 }
 
+/* One bell is for buffers of both kinds, so the second look is after it was armed, as the first. */
+static unsigned tx_holds(struct direction *dir, bool (*look)(struct direction *))
+{
+	unsigned holds = look(dir) ? DRAY_WAIT_TX : 0;
+
+	if (dir->owner && dir->owner->ops->message_ready &&
+	    dir->owner->ops->message_ready(dir->owner))
+		holds |= DRAY_WAIT_MESSAGE;
+	return holds;
+}
+
 static unsigned what_holds(struct dray_port *port, unsigned queue, unsigned what,
 			   bool (*look)(struct direction *))
 {
@@ -52,8 +63,8 @@ static unsigned what_holds(struct dray_port *port, unsigned queue, unsigned what
 			q->rx.owner); /* the peer may wait for it, whatever this side waits for */
 	if ((what & DRAY_WAIT_RX) && look(&q->rx))
 		holds |= DRAY_WAIT_RX;
-	if ((what & DRAY_WAIT_TX) && look(&q->tx))
-		holds |= DRAY_WAIT_TX;
+	if (what & (DRAY_WAIT_TX | DRAY_WAIT_MESSAGE))
+		holds |= tx_holds(&q->tx, look);
 	if ((what & DRAY_WAIT_EVENT) && dray_service(port) > 0)
 		holds |= DRAY_WAIT_EVENT;
 	return holds & what;
@@ -160,7 +171,7 @@ EXPORT int dray_wait(struct dray_port *port, unsigned queue, unsigned what, int 
 	if (!port_valid(port))
 		return -EBADF;
 	if (queue >= port->queue_count || what == 0 ||
-	    (what & ~(unsigned)(DRAY_WAIT_RX | DRAY_WAIT_TX | DRAY_WAIT_EVENT)))
+	    (what & ~(unsigned)(DRAY_WAIT_RX | DRAY_WAIT_TX | DRAY_WAIT_EVENT | DRAY_WAIT_MESSAGE)))
 		return -EINVAL;
 	q = &port->queues[queue];
 	if (!direction_enter(q, &q->rx))
