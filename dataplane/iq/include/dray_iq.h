@@ -21,13 +21,13 @@ extern "C" {
  * Gaps. If samples get lost, because either end was killed or restarted, the receiver continues at
  * the first sample of a block, and dray_iq_receive says so with -ECONNRESET. Nothing else is ever
  * lost or reordered. The end that survives needs no action: its calls wait, and go on when the link
- * is up again. A receiver that opens while the sender is in the middle of a block waits for the
+ * is up again. A receiver that opens while the sender is in the middle of a block starts with the
  * next block; that is no gap.
  *
  * Threads. One thread at a time may send or receive on a stream; the caller may hand it to another
- * thread, with its own synchronisation. Any thread may call dray_iq_stop and dray_iq_stats. A
- * thread of the library serves the control plane of each stream, so an application may pause for as
- * long as it likes. A child of fork() must not use the stream.
+ * thread, with its own synchronisation. Any thread may call dray_iq_stop, dray_iq_start and
+ * dray_iq_stats. A thread of the library serves the control plane of each stream, so an application
+ * may pause for as long as it likes. A child of fork() must not use the stream.
  *
  * The peer owns the samples that it sends, and may change them while dray_iq_peek shows them.
  *
@@ -81,6 +81,19 @@ void dray_iq_stop(struct dray_iq *stream);
  * receiver gets a gap after it.
  */
 int dray_iq_send(struct dray_iq *stream, const void *samples, size_t bytes);
+
+/*
+ * Where the present peer starts: how many bytes had been sent before the first block that it gets.
+ *
+ * A radio sends and receives in step, on two streams. If its peer is restarted, the new one's
+ * sample 0 in one direction belongs to its sample 0 in the other. So after a gap the survivor
+ * inserts zeros into what it has received, up to this many bytes since the beginning, and then goes
+ * on.
+ *
+ * Any thread may call it. Errors: -ENOTCONN no block was sent to the present peer yet, or there is
+ * none; -EINVAL the stream receives.
+ */
+int dray_iq_start(struct dray_iq *stream, uint64_t *bytes);
 
 /*
  * Receive `bytes` bytes. Waits for at most timeout_ms for all of them; -1: for ever. Returns how

@@ -25,11 +25,12 @@ static int left_ms(int timeout_ms, uint64_t since_ms)
 	return past < (uint64_t)timeout_ms ? timeout_ms - (int)past : 0;
 }
 
-/* Whether the message that came is to be delivered. A message that does not follow is, only if it
- * begins a block. */
+/*
+ * Whether the message that came is to be delivered. After a gap, that is so from the next start on.
+ */
 static bool accept(struct dray_iq *s)
 {
-	uint32_t mark = s->pkt.meta & ~MARK_BEGIN;
+	uint32_t mark = s->pkt.meta & ~MARK_START;
 
 	if (mark != s->next || !s->started) {
 		if (s->aligned) {
@@ -39,7 +40,7 @@ static bool accept(struct dray_iq *s)
 		s->aligned = false;
 	}
 	s->started = true;
-	s->aligned |= (s->pkt.meta & MARK_BEGIN) != 0;
+	s->aligned |= (s->pkt.meta & MARK_START) != 0;
 	s->next = mark_after(mark);
 	return s->aligned;
 }

@@ -37,6 +37,8 @@ EXPORT int dray_iq_open(const char *port, enum dray_iq_direction direction,
 	if (!s)
 		return -ENOMEM;
 	s->direction = direction;
+	s->new_peer = true;
+	pthread_mutex_init(&s->lock, NULL);
 	if (getrandom(&s->next, sizeof(s->next), 0) != sizeof(s->next))
 		ret = -errno;
 	s->next &= MARK_SENDER;
@@ -54,6 +56,7 @@ EXPORT void dray_iq_close(struct dray_iq *s)
 	if (s->pkt.length)
 		dray_release(&s->pkt, 1);
 	(void)dray_close(s->port);
+	pthread_mutex_destroy(&s->lock);
 	free(s);
 }
 

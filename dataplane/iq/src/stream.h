@@ -3,6 +3,7 @@
 #ifndef DRAY_IQ_STREAM_H
 #define DRAY_IQ_STREAM_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
@@ -15,11 +16,11 @@
 #define SLICE_MS 100
 
 /*
- * What a message carries in its 32 bits for the application: whether it begins a block, the
- * sender's random number, and the number of the message. A message follows another if the sender is
- * the same, and its number is the next.
+ * What a message carries in its 32 bits for the application: whether a receiver may start with it,
+ * the sender's random number, and the number of the message. A message follows another if the
+ * sender is the same, and its number is the next.
  */
-#define MARK_BEGIN 0x80000000u
+#define MARK_START 0x80000000u
 #define MARK_SENDER 0x7fff0000u
 #define MARK_NUMBER 0x0000ffffu
 
@@ -32,15 +33,19 @@ struct dray_iq {
 	struct dray_port *port;
 	enum dray_iq_direction direction;
 	_Atomic bool stopped;
-	uint32_t next; /* mark of the next message, without MARK_BEGIN */
+	uint32_t next; /* mark of the next message, without MARK_START */
 
 	/* sending */
 	uint32_t most; /* bytes of a message of the link; 0: not known, or there is no link */
+	pthread_mutex_t lock; /* of the rest, and of taking events */
+	bool new_peer;	      /* nothing was sent to it yet */
+	bool has_start;
+	uint64_t start; /* bytes that had been sent before the first block to this peer */
 
 	/* receiving */
 	struct dray_pkt pkt; /* length 0: none */
 	bool started;	     /* a message has come */
-	bool aligned;	     /* it was the first of a block, or followed one that was */
+	bool aligned;	     /* the last message was delivered */
 	bool gap;	     /* to be reported */
 
 	/* written by the stream's thread only */

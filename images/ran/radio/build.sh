@@ -3,7 +3,7 @@
 # Build srsRAN 4G's radio "zmq" on Drayage ports: OUT/libsrsran_rf_zmq.so. srsRAN loads its radios by name, so one in a folder of
 # LD_LIBRARY_PATH comes before its own. It finds libdray_iq.so in the folder above its own, or where the system looks.
 #
-# rf_zmq_imp.c of srsRAN (AGPL) is compiled as it is; zmq.h and rf_dray_trx.c here take the place of ZeroMQ, and of its sender and receiver.
+# rf_zmq_imp.c of srsRAN (AGPL) is compiled as it is, between the files here (rf_dray.h says how): nothing of it is copied or changed.
 # dray_iq.h is next to this script, or in the repository. libdray_iq.so is not needed to build.
 #
 # usage: build.sh SRSRAN_SOURCE SRSRAN_BUILD OUT
@@ -49,5 +49,5 @@ mkdir -p "$out"
 cc -shared -fPIC -std=gnu11 -O3 -DNDEBUG -Wall -D_GNU_SOURCE -DENABLE_RF_PLUGINS \
 	-I"$here" -I"$header" -I"$rf" -I"$1/lib/include" -I"$build/lib/include" \
 	-Wl,-soname,libsrsran_rf_zmq.so -Wl,--no-undefined -Wl,-rpath,'$ORIGIN/..' -Wl,-z,relro -Wl,-z,now \
-	-o "$out/libsrsran_rf_zmq.so" "$rf/rf_zmq_imp.c" "$here/rf_dray_trx.c" \
+	-o "$out/libsrsran_rf_zmq.so" "$rf/rf_zmq_imp.c" "$here"/rf_dray.c "$here"/rf_dray_tx.c "$here"/rf_dray_rx.c \
 	"$build/lib/src/phy/rf/libsrsran_rf_utils.a" "$build/lib/src/phy/libsrsran_phy.a" "$work/libdray_iq.so" -lfftw3f -lm -lpthread

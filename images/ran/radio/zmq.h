@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Stands in for ZeroMQ's header while rf_zmq_imp.c of srsRAN 4G is compiled: what that file uses of
- * it besides its sender and receiver, which are in rf_dray_trx.c. Nothing of ZeroMQ is linked.
+ * it. Nothing of ZeroMQ is linked.
  */
-#ifndef DRAY_RADIO_ZMQ_H
-#define DRAY_RADIO_ZMQ_H
+#ifndef RF_DRAY_ZMQ_H
+#define RF_DRAY_ZMQ_H
 
 #include <errno.h>
 #include <string.h>
@@ -17,9 +17,10 @@ enum { ZMQ_SUB, ZMQ_PUB, ZMQ_REQ, ZMQ_REP };
 #define zmq_errno() errno
 #define zmq_strerror(error) strerror(error)
 
-/* There is no context, but it must not be NULL. */
-#define zmq_ctx_new() ((void *)"")
-#define zmq_ctx_destroy(context) ((void)(context))
+void *rf_dray_context_new(void);
+void rf_dray_context_free(void *context);
+#define zmq_ctx_new rf_dray_context_new
+#define zmq_ctx_destroy rf_dray_context_free
 
 /* The pause of each subframe. */
 int rf_dray_pause(useconds_t us);
