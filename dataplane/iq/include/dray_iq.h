@@ -49,7 +49,7 @@ struct dray_iq_options {
 	size_t size;
 	const char *directory; /* of the ports' sockets; default: $DRAY_PORTS or /run/dray/ports */
 	uint32_t spin_us;      /* polling before sleep; default: none */
-	uint32_t reserved;
+	uint32_t reserved;     /* 0 */
 };
 
 /*

@@ -29,8 +29,8 @@ EXPORT int dray_iq_open(const char *port, enum dray_iq_direction direction,
 	struct dray_iq *s;
 	int ret = options ? sized_read(&o, sizeof(o), options) : 0;
 
-	if (ret)
-		return ret;
+	if (ret || o.reserved)
+		return ret ? ret : -E2BIG;
 	if (direction != DRAY_IQ_SEND && direction != DRAY_IQ_RECEIVE)
 		return -EINVAL;
 	s = calloc(1, sizeof(*s));

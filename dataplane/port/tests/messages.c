@@ -21,8 +21,13 @@ int main(void)
 		test_receive(p.b, 0, 1500, 3 * i + 2);
 	}
 	CHECK_EQ(dray_tx_alloc(p.a, 0, t, 1, (4u << 20) + 1), 0);
+	CHECK_EQ(dray_wait(p.a, 0, DRAY_WAIT_MESSAGE, -1), DRAY_WAIT_MESSAGE);
 	CHECK_EQ(dray_tx_alloc(p.a, 0, t, 4, 100000), 3);
+	/* packet buffers are there, but not waited for */
+	CHECK_EQ(dray_wait(p.a, 0, DRAY_WAIT_MESSAGE, 5), 0);
+	CHECK_EQ(dray_wait(p.a, 0, DRAY_WAIT_MESSAGE | DRAY_WAIT_TX, -1), DRAY_WAIT_TX);
 	dray_release(t, 3);
+	CHECK_EQ(dray_wait(p.a, 0, DRAY_WAIT_MESSAGE, -1), DRAY_WAIT_MESSAGE);
 	CHECK_EQ(test_stats(p.a).held, 0);
 	CHECK_EQ(test_stats(p.a).misuse, 0);
 	test_pair_close(&p);

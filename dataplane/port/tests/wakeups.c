@@ -20,6 +20,8 @@
 
 #define NAP_MS 20
 #define SLOTS 128u
+#define MESSAGES 64u
+#define MESSAGE 4096u
 #define STAMPS 4096u
 #define BURST 32
 #define SPIN_US 5u
@@ -124,6 +126,7 @@ struct kind {
 	bool by_fd;    /* sleep on dray_fd, else in dray_wait */
 	unsigned hold; /* the receiver keeps up to so many bursts */
 	bool moves;
+	bool messages; /* instead of packets */
 };
 
 struct run {
@@ -204,6 +207,14 @@ static void let_it_sleep(void)
 		clock_relax();
 }
 
+/* The release of the oldest buffer is what there is to wait for. */
+static void wait_for_buffers(struct run *r, uint64_t sent)
+{
+	next = sent - (r->kind->messages ? MESSAGES : SLOTS);
+	CHECK(dray_wait(r->a, 0, r->kind->messages ? DRAY_WAIT_MESSAGE : DRAY_WAIT_TX,
+			3 * NAP_MS) >= 0);
+}
+
 static void *sender(void *argument)
 {
 	struct run *r = argument;
@@ -218,11 +229,10 @@ static void *sender(void *argument)
 		if (late)
 			usleep(3000); /* the receiver has moved, and sleeps */
 		n = dray_tx_alloc(r->a, 0, p, 1 + (unsigned)(roll() % (r->kind->hold ? BURST : 2)),
-				  64);
+				  r->kind->messages ? MESSAGE : 64);
 
 		if (n == 0) {
-			next = sent - SLOTS; /* this release is what there is to wait for */
-			CHECK(dray_wait(r->a, 0, DRAY_WAIT_TX, 3 * NAP_MS) >= 0);
+			wait_for_buffers(r, sent);
 			continue;
 		}
 		for (unsigned i = 0; i < n; i++) {
@@ -252,13 +262,16 @@ static void run(const struct kind *kind, uint64_t target)
 				 .flags = kind->flags,
 				 .spin_us = SPIN_US,
 				 .timeout_ms = 10000};
+	const struct broker_options messages = {.geometry = {.msg_slots = MESSAGES,
+							     .msg_stride = MESSAGE + 128,
+							     .msg_headroom = 128}};
 	uint64_t before = atomic_load(&naps), bad = atomic_load(&lost),
 		 end = clock_ns() + 4000000000ull + target * 100000;
 	pthread_t threads[2];
 
 	CHECK(r != NULL);
 	r->kind = kind;
-	r->broker = broker_start(NULL);
+	r->broker = broker_start(kind->messages ? &messages : NULL);
 	o.directory = broker_directory(r->broker);
 	CHECK_EQ(dray_open("b", &o, &r->b), 0);
 	/* asleep before there is a link */
@@ -297,24 +310,27 @@ static void run(const struct kind *kind, uint64_t target)
 int main(int argc, char **argv)
 {
 	static const struct kind kinds[] = {
-		{"sleeping, dray_fd", DRAY_MODE_SLEEPING, 0, true, 0, false},
-		{"sleeping, dray_wait", DRAY_MODE_SLEEPING, 0, false, 0, false},
+		{"sleeping, dray_fd", DRAY_MODE_SLEEPING, 0, true, 0, false, false},
+		{"sleeping, dray_wait", DRAY_MODE_SLEEPING, 0, false, 0, false, false},
 		{"sleeping, dray_fd, the sender waits for buffers", DRAY_MODE_SLEEPING, 0, true, 20,
-		 false},
+		 false, false},
 		{"sleeping, dray_wait, the sender waits for buffers", DRAY_MODE_SLEEPING, 0, false,
-		 20, false},
-		{"adaptive, dray_fd", DRAY_MODE_ADAPTIVE, 0, true, 0, false},
-		{"adaptive, dray_wait", DRAY_MODE_ADAPTIVE, 0, false, 0, false},
+		 20, false, false},
+		{"adaptive, dray_fd", DRAY_MODE_ADAPTIVE, 0, true, 0, false, false},
+		{"adaptive, dray_wait", DRAY_MODE_ADAPTIVE, 0, false, 0, false, false},
 		{"adaptive, dray_wait, the sender waits for buffers", DRAY_MODE_ADAPTIVE, 0, false,
-		 20, false},
-		{"sleeping, dray_fd, the link moves", DRAY_MODE_SLEEPING, 0, true, 0, true},
-		{"sleeping, dray_wait, the link moves", DRAY_MODE_SLEEPING, 0, false, 0, true},
+		 20, false, false},
+		{"sleeping, dray_wait, the sender waits for message buffers", DRAY_MODE_SLEEPING, 0,
+		 false, 20, false, true},
+		{"sleeping, dray_fd, the link moves", DRAY_MODE_SLEEPING, 0, true, 0, true, false},
+		{"sleeping, dray_wait, the link moves", DRAY_MODE_SLEEPING, 0, false, 0, true,
+		 false},
 		{"sleeping, dray_fd, service thread", DRAY_MODE_SLEEPING, DRAY_SERVICE_THREAD, true,
-		 0, false},
+		 0, false, false},
 		{"sleeping, dray_fd, service thread, the link moves", DRAY_MODE_SLEEPING,
-		 DRAY_SERVICE_THREAD, true, 0, true},
+		 DRAY_SERVICE_THREAD, true, 0, true, false},
 		{"sleeping, dray_wait, service thread, the link moves", DRAY_MODE_SLEEPING,
-		 DRAY_SERVICE_THREAD, false, 0, true},
+		 DRAY_SERVICE_THREAD, false, 0, true, false},
 	};
 	uint64_t target = argc > 1 ? strtoull(argv[1], NULL, 10) : 0;
 
