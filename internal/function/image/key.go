@@ -20,6 +20,13 @@ type inputs struct {
 
 func inputsOf(r *Recipe) (*inputs, error) {
 	in := &inputs{}
+	if r.Source != nil {
+		source, err := r.Source.named()
+		if err != nil {
+			return nil, err
+		}
+		in.source, in.results = source, r.resultsKey()
+	}
 	sum := sha256.New()
 	sum.Write(r.text)
 	fmt.Fprintln(sum, left, ofTheBuild, codename("/etc/os-release"))
@@ -34,13 +41,6 @@ func inputsOf(r *Recipe) (*inputs, error) {
 	}
 	for _, p := range r.Scripts {
 		addText(sum, p.Name, r.Files[p.Name])
-	}
-	if r.Source != nil {
-		source, err := r.Source.named()
-		if err != nil {
-			return nil, err
-		}
-		in.source, in.results = source, r.resultsKey()
 	}
 	fmt.Fprint(sum, in.results)
 	in.key = hex.EncodeToString(sum.Sum(nil))

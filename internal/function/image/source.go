@@ -158,7 +158,7 @@ func copyFolder(ctx context.Context, from, to string) error {
 // unpack unpacks a tar file. If all is in one folder, that folder's content goes into
 // dir.
 func unpack(ctx context.Context, file, dir string) error {
-	if err := runTool(ctx, nil, "tar", "--extract", "--no-same-owner", "--directory", dir, "--file", file); err != nil {
+	if err := runTool(ctx, nil, "tar", "--extract", "--force-local", "--no-same-owner", "--directory", dir, "--file", file); err != nil {
 		return err
 	}
 	entries, err := os.ReadDir(dir)
