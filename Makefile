@@ -212,6 +212,12 @@ bench-dpdk: bench-programs ## only the DPDK face: net_dray against memif, vhost-
 	@ninja -C out/pmd-plain tests/serve bench/dray-pmd-cost bench/dray-pmd-trips >/dev/null
 	@out/bench dpdk $(filter --quick,$(BENCH)) --json out/bench-dpdk.json
 
+.PHONY: bench-iq
+bench-iq: bench-programs ## measure I/Q samples through libdray_iq beside ZeroMQ, in four minutes; writes out/bench-iq.json (as root)
+	@$(MAKE) --no-print-directory iq
+	@ninja -C out/iq-plain bench/dray-iq-probe >/dev/null
+	@out/bench iq $(filter --quick,$(BENCH)) --json out/bench-iq.json
+
 # The bench, and the programs that measure libdray for it.
 .PHONY: bench-programs
 bench-programs:

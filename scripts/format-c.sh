@@ -7,11 +7,11 @@
 #   --check  change nothing; fail and name the files if any is not formatted
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-readonly version=14
+readonly version=14 style=file:dataplane/.clang-format
 
 # The files to format. The benches are left out, and tx_lane.c, which would exceed the limit of lines.
 list() {
-	git -c safe.directory='*' ls-files 'dataplane/*.c' 'dataplane/*.h' ':!dataplane/*/bench/*' ':!dataplane/port/src/tx_lane.c'
+	git -c safe.directory='*' ls-files 'dataplane/*.c' 'dataplane/*.h' 'images/*.c' 'images/*.h' ':!dataplane/*/bench/*' ':!dataplane/port/src/tx_lane.c'
 }
 
 found=$(clang-format --version | sed -n 's/.*version \([0-9]*\).*/\1/p')
@@ -23,12 +23,12 @@ mapfile -t files < <(list)
 if [ "${1:-}" = --check ]; then
 	unformatted=()
 	for file in "${files[@]}"; do
-		clang-format --style=file "$file" | cmp -s - "$file" || unformatted+=("$file")
+		clang-format --style="$style" "$file" | cmp -s - "$file" || unformatted+=("$file")
 	done
 	[ ${#unformatted[@]} -eq 0 ] || {
 		printf '%s\n' 'not formatted; run scripts/format-c.sh for:' "${unformatted[@]}"
 		exit 1
 	}
 else
-	clang-format --style=file -i "${files[@]}"
+	clang-format --style="$style" -i "${files[@]}"
 fi

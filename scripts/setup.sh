@@ -121,6 +121,7 @@ missing_needs() {
 		compgen -G '/usr/lib/*/pkgconfig/libseccomp.pc' >/dev/null || echo "libseccomp.pc libseccomp-dev"
 	fi
 	if [ "$set" = test ]; then
+		[ -e /usr/include/zmq.h ] || echo "/usr/include/zmq.h libzmq3-dev"
 		[ -e /usr/aarch64-linux-gnu/include/stdlib.h ] || echo "/usr/aarch64-linux-gnu/include/stdlib.h libc6-dev-arm64-cross"
 		# libFuzzer and the sanitizers of clang are a package of their own, and named after its version.
 		compgen -G "$(clang -print-resource-dir 2>/dev/null)/lib/linux/libclang_rt.fuzzer-*.a" >/dev/null ||

@@ -18,11 +18,12 @@ import (
 	"github.com/drayage/dray/internal/measure/microbench"
 )
 
-const usage = `usage: bench libdray|dpdk|vnf [--quick] [--json FILE] [--rounds N] [--kills N] [--seconds N]
+const usage = `usage: bench libdray|dpdk|vnf|iq [--quick] [--json FILE] [--rounds N] [--kills N] [--seconds N]
 Run it in the folder of the repository, after make has built what it measures.
   libdray  libdray beside a bare ring, pipes and sockets; kill -9 of its ends
   dpdk     net_dray beside memif, vhost-user and Open vSwitch
   vnf      cycles of a packet in each function of dray-vnf
+  iq       subframes of I/Q samples through libdray_iq beside ZeroMQ
 exit: 0 done, 1 error, or a kill lost a packet or leaked a buffer, 2 usage
 `
 
@@ -76,7 +77,7 @@ func parse(args []string) (options, error) {
 
 // benches by their names on the command line.
 var benches = map[string]func(context.Context, options, io.Writer, io.Writer) (*microbench.Figures, error){
-	"libdray": libdray, "dpdk": dpdk, "vnf": vnf,
+	"libdray": libdray, "dpdk": dpdk, "vnf": vnf, "iq": iq,
 }
 
 func run(ctx context.Context, o options, out, log io.Writer) error {
@@ -138,6 +139,14 @@ func vnf(ctx context.Context, o options, out, log io.Writer) (*microbench.Figure
 	return microbench.VNF{
 		Probe:  built("vnf-plain", "bench", "dray-vnf-probe"),
 		Rounds: orElse(o.rounds, 0, o.quick, 7, 50),
+		Out:    out,
+	}.Run(ctx)
+}
+
+func iq(ctx context.Context, o options, out, _ io.Writer) (*microbench.Figures, error) {
+	return microbench.IQ{
+		Probe:  built("iq-plain", "bench", "dray-iq-probe"),
+		Rounds: orElse(o.rounds, 0, o.quick, 5, 11),
 		Out:    out,
 	}.Run(ctx)
 }

@@ -48,6 +48,6 @@ cc -shared -fPIC -Wl,-soname,libdray_iq.so -o "$work/libdray_iq.so" "$work/names
 mkdir -p "$out"
 cc -shared -fPIC -std=gnu11 -O3 -DNDEBUG -Wall -D_GNU_SOURCE -DENABLE_RF_PLUGINS \
 	-I"$here" -I"$header" -I"$rf" -I"$1/lib/include" -I"$build/lib/include" \
-	-Wl,-soname,libsrsran_rf_zmq.so -Wl,--no-undefined -Wl,-rpath,'$ORIGIN/..' -Wl,-z,relro -Wl,-z,now \
+	-Wl,-soname,libsrsran_rf_zmq.so -Wl,--no-undefined -Wl,-rpath,"\$ORIGIN/.." -Wl,-z,relro -Wl,-z,now \
 	-o "$out/libsrsran_rf_zmq.so" "$rf/rf_zmq_imp.c" "$here"/rf_dray.c "$here"/rf_dray_tx.c "$here"/rf_dray_rx.c \
 	"$build/lib/src/phy/rf/libsrsran_rf_utils.a" "$build/lib/src/phy/libsrsran_phy.a" "$work/libdray_iq.so" -lfftw3f -lm -lpthread
