@@ -88,7 +88,7 @@ int dray_iq_send(struct dray_iq *stream, const void *samples, size_t bytes);
  * A radio sends and receives in step, on two streams. If its peer is restarted, the new one's
  * sample 0 in one direction belongs to its sample 0 in the other. So after a gap the survivor
  * inserts zeros into what it has received, up to this many bytes since the beginning, and then goes
- * on.
+ * on. If it has received more than that already, from the peer before, it leaves out as much.
  *
  * Any thread may call it. Errors: -ENOTCONN no block was sent to the present peer yet, or there is
  * none; -EINVAL the stream receives.

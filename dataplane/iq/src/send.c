@@ -77,6 +77,19 @@ static uint32_t mark_start(struct dray_iq *s)
 	return mark;
 }
 
+/*
+ * The same, but for what has happened by now: the stream's thread may not have seen it yet. If it
+ * is busy, dray_service leaves the work to it, and follow_peer waits for it. That may have been
+ * begun before; the second time it was not.
+ */
+static void see_peer(struct dray_iq *s)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		(void)dray_service(s->port);
+		follow_peer(s);
+	}
+}
+
 EXPORT int dray_iq_start(struct dray_iq *s, uint64_t *bytes)
 {
 	int ret = -ENOTCONN;
@@ -84,7 +97,7 @@ EXPORT int dray_iq_start(struct dray_iq *s, uint64_t *bytes)
 	if (s->direction != DRAY_IQ_SEND)
 		return -EINVAL;
 	pthread_mutex_lock(&s->lock);
-	follow_peer(s);
+	see_peer(s);
 	if (s->has_start) {
 		*bytes = s->start;
 		ret = 0;

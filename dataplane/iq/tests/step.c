@@ -16,7 +16,6 @@
 
 struct shared {
 	_Atomic uint64_t steps; /* of the present peer */
-	_Atomic bool stop;
 };
 
 struct radio {
@@ -26,7 +25,7 @@ struct radio {
 	uint64_t time; /* subframes */
 	uint64_t peer; /* time at which the peer's began */
 	bool in_gap;
-	int64_t lead; /* subframes of zeros to insert */
+	int64_t lead; /* subframes of zeros to insert; negative: to leave out */
 };
 
 /* Each word of a subframe is its time. */
@@ -45,7 +44,7 @@ static int receive_subframe(struct radio *r, uint64_t *time)
 	uint64_t words[WORDS];
 	size_t done = 0;
 
-	while (done < BYTES && !atomic_load(&r->shared->stop)) {
+	while (done < BYTES) {
 		ssize_t n = dray_iq_receive(r->to, (uint8_t *)words + done, BYTES - done, 20);
 
 		if (n == -ECONNRESET)
@@ -53,14 +52,14 @@ static int receive_subframe(struct radio *r, uint64_t *time)
 		CHECK(n >= 0);
 		done += (size_t)n;
 	}
-	for (unsigned i = 0; done && i < WORDS; i++)
+	for (unsigned i = 0; i < WORDS; i++)
 		CHECK_EQ(words[i], words[0]);
 	*time = words[0];
 	return 0;
 }
 
-/* What the survivor does, as dray_iq.h says. Returns whether it received a subframe. */
-static bool step(struct radio *r)
+/* What the survivor does, as dray_iq.h says. */
+static void step(struct radio *r)
 {
 	uint64_t start, time;
 
@@ -68,19 +67,20 @@ static bool step(struct radio *r)
 		r->in_gap = false;
 		r->peer = start / BYTES;
 		r->lead = (int64_t)(r->peer - r->time);
-		CHECK(r->lead >= 0);
 	}
 	if (r->in_gap || r->lead > 0) {
 		r->lead -= r->lead > 0;
-		return false;
+		return;
 	}
-	if (receive_subframe(r, &time) == -ECONNRESET) {
-		r->in_gap = true;
-		return step(r);
-	}
-	if (!atomic_load(&r->shared->stop))
-		CHECK_EQ(time, r->time - r->peer);
-	return true;
+	do {
+		if (receive_subframe(r, &time) == -ECONNRESET) {
+			r->in_gap = true;
+			step(r);
+			return;
+		}
+	} while (r->lead++ < 0);
+	r->lead = 0;
+	CHECK_EQ(time, r->time - r->peer);
 }
 
 static void survive(void *argument)
@@ -89,7 +89,7 @@ static void survive(void *argument)
 
 	r->from = rig_open(r->broker[0], "a", DRAY_IQ_SEND);
 	r->to = rig_open(r->broker[1], "a", DRAY_IQ_RECEIVE);
-	for (; !atomic_load(&r->shared->stop); r->time++) {
+	for (;; r->time++) {
 		send_subframe(r);
 		step(r);
 	}

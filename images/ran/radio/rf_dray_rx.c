@@ -13,7 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GAP (-1000) /* other than srsRAN's errors */
+#define GAP (-1000)  /* other than srsRAN's errors */
+#define UNDER_WAY 64 /* subframes on a link, at most */
 
 /* What srsRAN's struct of a receiver has no place for. q->nsamples is how many came. */
 struct receiver {
@@ -21,7 +22,6 @@ struct receiver {
 	struct rf_dray_context *context;
 	int32_t offset; /* the device argument rx_offset */
 	int64_t lead;	/* zeros to insert now; negative: samples to leave out */
-	uint64_t start; /* where the present peer starts */
 	bool in_gap;	/* another peer has come, and where it starts is not known yet */
 };
 
@@ -65,18 +65,19 @@ static int peer_start(struct rf_dray_context *c, uint64_t *samples)
 
 /*
  * Another peer has come: its sample 0 belongs where it starts to get samples, since that is its
- * sample 0 too. Else its uplink would not be where its downlink is. Returns whether that is known.
+ * sample 0 too. Else its uplink would not be where its downlink is. If that was long ago, it is the
+ * same peer, and what is missing is not known. Returns whether the start is known.
  */
-static bool leave_gap(rf_zmq_rx_t *q, struct receiver *r)
+static bool leave_gap(rf_zmq_rx_t *q, struct receiver *r, uint32_t nsamples)
 {
 	uint64_t start;
 
 	if (peer_start(r->context, &start))
 		return false;
 	r->in_gap = false;
-	/* With the same start it is the same peer, or this radio sends nothing. */
-	r->lead = start == r->start ? 0 : (int64_t)(start - q->nsamples) + r->offset;
-	r->start = start;
+	r->lead = (int64_t)(start - q->nsamples) + r->offset;
+	if (r->lead < -(int64_t)UNDER_WAY * nsamples)
+		r->lead = 0;
 	return true;
 }
 
@@ -124,7 +125,7 @@ static int receive(rf_zmq_rx_t *q, struct receiver *r, cf_t *buffer, uint32_t ns
 	uint32_t zeros = 0;
 	int ret;
 
-	if (r->in_gap && !leave_gap(q, r)) {
+	if (r->in_gap && !leave_gap(q, r, nsamples)) {
 		memset(buffer, 0, NSAMPLES2NBYTES(nsamples));
 		return SRSRAN_SUCCESS;
 	}
