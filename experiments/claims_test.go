@@ -12,7 +12,7 @@ import (
 
 // ownClaims are how many claims of each experiment are in no source: a page that is
 // forgotten would make a source's conclusion look like ours.
-var ownClaims = map[string]int{"i15-kernel-face": 1, "i15-limits": 1, "k17-fig16": 3, "k17-fig17": 3, "k17-one-way": 1, "m15-fig2": 2, "n16": 2}
+var ownClaims = map[string]int{"i15-kernel-face": 1, "i15-limits": 1, "k17-fig16": 3, "k17-fig17": 3, "k17-fig6": 3, "k17-one-way": 1, "m15-fig2": 2, "n16": 2}
 
 // place is a page, or a section of a source without page numbers.
 var place = regexp.MustCompile(`^(p\. [0-9]+|section [0-9IV]+([.-][0-9A-Z]+)?)$`)

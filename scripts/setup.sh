@@ -78,6 +78,7 @@ dockerd       docker.io
 docker        docker-cli
 mmdebstrap    mmdebstrap
 oslat         rt-tests
+redis-server  redis-server
 qemu-system-x86_64 qemu-system-x86
 stress-ng     stress-ng
 '

@@ -31,13 +31,14 @@ var toolCells = map[experiment.Tool]struct{ figure, cell string }{
 	experiment.ToolImage:      {"runs", "image: debian, runtime: runc"},
 	experiment.ToolEcho:       {"round_trip", "transport: veth, face: netdev, runtime: process"},
 	experiment.ToolSockets:    {"packet_rate", "transport: veth, runtime: process, kernel_face: tap"},
+	experiment.ToolPool:       {"sessions_moved", "runtime: process, workers: 2, event: leave"},
 	experiment.ToolClocks:     {"clock_difference", "transport: veth, runtime: process"},
 }
 
 // Every measuring tool measures one short cell, with what it needs in earnest. On a busy machine a tool
 // may see nothing in its second, so each has three tries.
 func TestEveryTool(t *testing.T) {
-	testenv.Program(t, "iperf", "iperf3", "qperf", "sockperf", "cyclictest", "oslat", "mmdebstrap", "qemu-system-x86_64", "runc", "dpdk-testpmd")
+	testenv.Program(t, "iperf", "iperf3", "qperf", "sockperf", "cyclictest", "oslat", "mmdebstrap", "qemu-system-x86_64", "runc", "dpdk-testpmd", "redis-server")
 	var left []experiment.Tool
 	for _, tool := range experiment.Tools() {
 		if _, ok := toolCells[tool]; ok {

@@ -71,7 +71,7 @@ func obstacle(inv *inventory.Inventory, c experiment.Cell) string {
 			return missing
 		}
 	}
-	if c.Tool == experiment.ToolSpin || c.Tool == experiment.ToolSockets {
+	if c.Tool == experiment.ToolSpin || c.Tool == experiment.ToolSockets || c.Tool == experiment.ToolPool {
 		if missing := missingPrograms(c); missing != "" {
 			return missing
 		}
@@ -122,6 +122,9 @@ func missingPrograms(c experiment.Cell) string {
 		programs["cyclictest"] = "rt-tests"
 	case experiment.ToolSpin:
 		programs["oslat"] = "rt-tests"
+	}
+	if c.Tool == experiment.ToolPool && c.State == "" {
+		programs[storeProgram] = storeProgram // a package of that name
 	}
 	if c.KernelFace != "" {
 		programs[instrument.Testpmd] = "dpdk"

@@ -42,5 +42,6 @@ var probes = map[experiment.Tool]probe{
 	experiment.ToolImage:      {imageText, built, always(imageTime)},
 	experiment.ToolOneWay:     {oneWayText, oneWay, oneWayTime},
 	experiment.ToolSockets:    {socketsText, sockets, socketsTime},
+	experiment.ToolPool:       {poolText, pool, poolTime},
 	experiment.ToolClocks:     {clocksText, clocks, func(_ experiment.Cell, trial time.Duration) time.Duration { return trial + clockIntervals*clockExtra }},
 }

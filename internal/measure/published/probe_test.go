@@ -99,7 +99,7 @@ func TestLongestPause(t *testing.T) {
 func TestProbesAreExpected(t *testing.T) {
 	for _, tool := range []experiment.Tool{
 		experiment.ToolChecks, experiment.ToolDensity, experiment.ToolPlanned, experiment.ToolRecovery, experiment.ToolCyclictest,
-		experiment.ToolSpin, experiment.ToolEcho, experiment.ToolImage, experiment.ToolClocks,
+		experiment.ToolSpin, experiment.ToolEcho, experiment.ToolImage, experiment.ToolClocks, experiment.ToolPool,
 	} {
 		p, ok := probes[tool]
 		if !ok {

@@ -16,6 +16,7 @@ const (
 	QPlanned  Quantity = "planned"  // the planner's result for functions
 	QImage    Quantity = "image"    // the program of an image
 	QRecovery Quantity = "recovery" // outage of a killed function
+	QPool     Quantity = "pool"     // what an event costs a pool of workers
 )
 
 // MarkNotRealtime marks a real-time claim that was measured without an RT kernel.

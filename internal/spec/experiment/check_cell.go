@@ -40,6 +40,7 @@ var toolCells = map[Tool]toolCell{
 	ToolImage:      {[]string{"image", "runtime"}, nil, checkImage},
 	ToolCyclictest: {nil, []string{"runtime", "kernel", "stress"}, nil},
 	ToolSpin:       {[]string{"runtime"}, []string{"nohz_full"}, checkSpin},
+	ToolPool:       {[]string{"runtime", "workers"}, []string{"event", "state"}, checkPool},
 }
 
 // checkFrames checks the rules of draygen's cells.
@@ -77,6 +78,15 @@ func checkSockets(d *parse.Decoder, c *Cell, values map[string]*yaml.Node) {
 func checkSpin(d *parse.Decoder, c *Cell, values map[string]*yaml.Node) {
 	if c.Runtime != "" && c.Runtime != chain.RuntimeVM {
 		d.Fail(values["runtime"], "write vm", "only a virtual machine boots with its own kernel command line, which sets the tick")
+	}
+}
+
+func checkPool(d *parse.Decoder, c *Cell, values map[string]*yaml.Node) {
+	if c.Runtime == chain.RuntimeDocker || c.Runtime == chain.RuntimeVM {
+		d.Fail(values["runtime"], "write runc or process", "the functions of a pool run the host's programs, and their ports share its memory")
+	}
+	if c.Workers == 1 && (c.Event == EventKill || c.Event == EventLeave) {
+		d.Fail(values["workers"], "write at least 2", "the only worker of a pool leaves its sessions to nobody")
 	}
 }
 

@@ -19,7 +19,7 @@ func (e Experiment) InDocker() Experiment {
 	e.Rows = slices.Clone(all)
 	changed := false
 	for i, r := range all {
-		if r.Cell.Runtime != chain.RuntimeRunc || r.Cell.Tool == ToolImage || r.Cell.KernelFace == KernelFaceVeth {
+		if r.Cell.Runtime != chain.RuntimeRunc || r.Cell.Tool == ToolImage || r.Cell.Tool == ToolPool || r.Cell.KernelFace == KernelFaceVeth {
 			continue
 		}
 		r.Cell.Runtime = chain.RuntimeDocker

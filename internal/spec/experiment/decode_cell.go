@@ -14,7 +14,7 @@ import (
 )
 
 var (
-	tools    = []Tool{ToolFrames, ToolTCP, ToolRequests, ToolPingPong, ToolUDP, ToolStart, ToolCyclictest, ToolSpin, ToolChecks, ToolDensity, ToolPlanned, ToolRecovery, ToolImage, ToolEcho, ToolClocks, ToolOneWay, ToolSockets}
+	tools    = []Tool{ToolFrames, ToolTCP, ToolRequests, ToolPingPong, ToolUDP, ToolStart, ToolCyclictest, ToolSpin, ToolChecks, ToolDensity, ToolPlanned, ToolRecovery, ToolImage, ToolEcho, ToolClocks, ToolOneWay, ToolSockets, ToolPool}
 	runtimes = []chain.RuntimeName{chain.RuntimeProcess, chain.RuntimeRunc, chain.RuntimeDocker, chain.RuntimeVM}
 )
 
@@ -23,6 +23,9 @@ func Tools() []Tool { return slices.Clone(tools) }
 
 // mostTimes is the longest trial of a cell, as a multiple of the profile's.
 const mostTimes = 10
+
+// mostWorkers is the most workers of a pool, so that each has sessions.
+const mostWorkers = 8
 
 // mostCellFunctions is the most functions that a cell may bring up at once.
 const mostCellFunctions = 200
@@ -97,6 +100,12 @@ var cellFields = []parse.Field[Cell]{
 		schema.Pattern(`^[0-9]+([.][0-9]+)?(us|ms|s)$`), chain.DecodeDelay, func(c *Cell) *units.Duration { return &c.Delay }),
 	parse.ReadField("memory", "The memory of the machine. Default: as in a chain that sets none.",
 		schema.Pattern(`^[0-9]+([.][0-9]+)?(k|M|G|T|Ki|Mi|Gi|Ti)?$`), chain.DecodeMemory, func(c *Cell) *units.Bytes { return &c.Memory }),
+	parse.IntegerField("workers", "How many workers a load balancer has, before `event`.",
+		1, mostWorkers, func(c *Cell) *int { return &c.Workers }),
+	parse.ChoiceField("event", "What happens to the workers under traffic: one is killed, one is asked to leave, or one is added. Default: nothing.",
+		[]Event{EventKill, EventLeave, EventAdd}, func(c *Cell) *Event { return &c.Event }),
+	parse.ChoiceField("state", "Where the workers keep their sessions: `worker`, each in its own memory. Default: in Redis, a function of its own.",
+		[]State{StateWorker}, func(c *Cell) *State { return &c.State }).As(schema.Const("worker")),
 	parse.NameField("image", "an image's name", "The image to build, by the name of its recipe.",
 		func(c *Cell) *string { return &c.Image }),
 }

@@ -92,7 +92,28 @@ type Cell struct {
 	KernelFace KernelFace `json:"kernel_face,omitempty"`
 	// NoHzFull is set in the functions' VMs.
 	NoHzFull bool `json:"nohz_full,omitempty"`
+	Workers  int  `json:"workers,omitempty"` // of a pool, before its event
+	// Event is what happens to the pool under traffic; empty: nothing.
+	Event Event `json:"event,omitempty"`
+	// State is where the pool's sessions are; empty: in a store.
+	State State `json:"state,omitempty"`
 }
+
+// Event is what happens to a pool of workers under traffic.
+type Event string
+
+// The events of a pool.
+const (
+	EventKill  Event = "kill"  // a worker's process is killed
+	EventLeave Event = "leave" // a worker is asked to end
+	EventAdd   Event = "add"   // another worker starts
+)
+
+// State is where a pool of workers keeps its sessions.
+type State string
+
+// StateWorker is the memory of the worker that has the session's packets.
+const StateWorker State = "worker"
 
 // Datapath is where Open vSwitch forwards.
 type Datapath string
@@ -131,6 +152,7 @@ const (
 	ToolOneWay     Tool = "oneway"     // iperf 2 at the cell's load in both directions at once, by its stamps
 	ToolSockets    Tool = "sockets"    // draygen over UDP sockets: as much as passes, then sequential round trips
 	ToolClocks     Tool = "clocks"     // both directions of a link at once, as if its ends had different clocks
+	ToolPool       Tool = "pool"       // a load balancer and workers with sessions: their packet rate, or what an event costs
 )
 
 // Figure is the part of a result that a row shows.
@@ -153,6 +175,9 @@ func (f Figure) Most() bool {
 	return f == "latency_max" || f == "wakeup_max" || f == "stall_max"
 }
 
+// ofEvent reports whether the figure, of a pool, is what an event costs.
+func (f Figure) ofEvent() bool { return f != "packet_rate" && f != "sent_rate" }
+
 var figureUnits = map[Figure]string{
 	"packet_rate": "kpps", "sent_rate": "kpps", "latency_mean": "µs", "latency_p99": "µs", "latency_max": "µs",
 	"throughput": "Mb/s", "round_trip": "ms", "jitter": "ms",
@@ -160,6 +185,7 @@ var figureUnits = map[Figure]string{
 	"disk": "MB", "threads": "threads", "memory_per_thread": "GB", "functions": "functions", "back_after": "ms", "outage": "ms",
 	"clock_difference": "µs", "clock_bound": "µs", "build_time": "s",
 	"power": "W", "energy_per_packet": "µJ",
+	"sessions_lost": "sessions", "sessions_kept": "sessions", "sessions_moved": "sessions", "packets_lost": "packets",
 }
 
 // checkFigures are the pass/fail results of the tool checks.
@@ -191,6 +217,7 @@ var toolFigures = map[Tool][]Figure{
 	ToolOneWay:     {"latency_mean", "clock_difference"},
 	ToolSockets:    {"packet_rate", "sent_rate", "round_trip", "latency_mean", "latency_p99", "latency_max"},
 	ToolClocks:     {"clock_difference", "clock_bound", "latency_mean"},
+	ToolPool:       {"packet_rate", "sent_rate", "sessions_lost", "sessions_kept", "sessions_moved", "packets_lost", "outage"},
 }
 
 // Offered is the cell's load; zero if it has none.
@@ -260,9 +287,13 @@ func (c Cell) String() string {
 	if c.NoHzFull { // never with VMRuntime
 		inMachine = "nohz-full"
 	}
+	state := ""
+	if c.State != "" {
+		state = "state-" + string(c.State)
+	}
 	for _, part := range []string{
 		many, c.Transport, face, string(c.Forwarding), string(c.Datapath), string(c.Face), string(c.Runtime), memory, inMachine, string(c.VNF), size, c.Load, numbered("batch", c.Batch), numbered("message", c.Message), numbered("buffer", c.Buffer), numbered("times", c.Times),
-		c.Qdisc, rate, place, c.Queue, far, bulk, string(c.Kernel), stress, c.Image,
+		c.Qdisc, rate, place, c.Queue, far, bulk, string(c.Kernel), stress, c.Image, numbered("workers", c.Workers), string(c.Event), state,
 	} {
 		if part != "" {
 			parts = append(parts, part)
