@@ -10,7 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/drayage/dray/internal/link/broker"
 	"github.com/drayage/dray/internal/measure/live"
 	"github.com/drayage/dray/internal/node"
 )
@@ -41,31 +40,16 @@ func askBrokers(ctx context.Context, n *node.Node, names []string) ([]live.Chain
 		if len(names) > 0 && !slices.Contains(names, b.Chain) {
 			continue
 		}
-		c := live.Chain{Planned: b.Links}
-		c.Chain = b.Chain
-		if c.Links, err = askBroker(ctx, b.Dir); err != nil && len(names) > 0 {
-			return nil, fmt.Errorf("chain %s: %w", b.Chain, err)
+		c, err := live.Ask(ctx, b)
+		if err != nil && len(names) > 0 {
+			return nil, err
 		}
-		c.At = time.Now()
 		chains = append(chains, c)
 	}
 	if len(names) > 0 && len(chains) == 0 {
 		return nil, fmt.Errorf("chain %s is not up, or has no native port; `dray status` shows what is up", names[0])
 	}
 	return chains, nil
-}
-
-// answerTime bounds how long one broker can delay the figures of the others.
-const answerTime = 3 * time.Second
-
-func askBroker(ctx context.Context, dir string) ([]broker.LinkStatus, error) {
-	client, err := broker.Dial(dir)
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, answerTime)
-	defer cancel()
-	return client.Status(ctx)
 }
 
 // glance watches for about a second, since verdicts need several intervals; not at

@@ -21,7 +21,8 @@ func (a *app) verifyCommand() *cobra.Command {
 		Short: "Measure and judge every link of a running chain",
 		Long: "Measure every link of a running chain, over its functions' own ports, and judge its requirements.\n" +
 			"The functions' commands keep running, and their traffic shares the links; `dray run` measures\n" +
-			"before any command starts.",
+			"before any command starts. If an application has opened a native port of a link, no instrument\n" +
+			"can: the link is judged by that application's own traffic, as its ports report it.",
 		Example: "  dray up examples/f1-split.yaml\n  dray verify f1-split",
 		Args:    args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, argv []string) error {

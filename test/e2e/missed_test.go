@@ -15,10 +15,16 @@ import (
 // verdicts is the output of `dray verify --json` for each requirement.
 type verdicts struct {
 	Verdicts []struct {
+		Link        string `json:"link"`
 		Requirement string `json:"requirement"`
 		Verdict     string `json:"verdict"`
 		Reason      string `json:"reason"`
-		Measured    struct {
+		Basis       string `json:"basis"`
+		Directions  []struct {
+			Direction string `json:"direction"`
+			Verdict   string `json:"verdict"`
+		} `json:"directions"`
+		Measured struct {
 			Text string `json:"text"`
 		} `json:"measured"`
 	} `json:"verdicts"`

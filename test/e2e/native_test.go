@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -182,6 +183,12 @@ func TestRelinkUnderTraffic(t *testing.T) {
 // which may still be starting.
 func (b *bench) awaitLink(chain string, holds func(broker.LinkStatus) bool) broker.LinkStatus {
 	b.t.Helper()
+	return b.awaitLinks(chain, 1, holds)[0]
+}
+
+// awaitLinks is awaitLink for a chain of n links.
+func (b *bench) awaitLinks(chain string, n int, holds func(broker.LinkStatus) bool) []broker.LinkStatus {
+	b.t.Helper()
 	var links []broker.LinkStatus
 	var err error
 	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
@@ -189,12 +196,14 @@ func (b *bench) awaitLink(chain string, holds func(broker.LinkStatus) bool) brok
 		if client, err = broker.Dial(filepath.Join(b.state, chain, "broker")); err != nil {
 			continue
 		}
-		if links, err = client.Status(context.Background()); err == nil && len(links) == 1 && holds(links[0]) {
-			return links[0]
+		links, err = client.Status(context.Background())
+		not := func(l broker.LinkStatus) bool { return !holds(l) }
+		if err == nil && len(links) == n && !slices.ContainsFunc(links, not) {
+			return links
 		}
 	}
-	b.t.Fatalf("timed out waiting for the link; the broker reports %+v (%v)", links, err)
-	return broker.LinkStatus{}
+	b.t.Fatalf("timed out waiting for the links; the broker reports %+v (%v)", links, err)
+	return nil
 }
 
 // brokerPID is the process that serves the chain's native ports.

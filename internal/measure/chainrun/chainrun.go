@@ -93,6 +93,7 @@ func (r *Run) phase(name string, f func() error) error {
 // Links measures every link not measured by earlier processes, and writes the
 // records.
 func (r *Run) Links(ctx context.Context, live *node.Live) error {
+	r.lookForHolders(ctx, live)
 	r.Say(fmt.Sprintf("Measuring %s, about %v, seed %d", count(len(live.State.Plan.Links), "link"),
 		verify.Estimate(live.State.Plan, r.Options, r.dir.Earlier...).Round(time.Second), r.Options.Seed))
 	if err := r.phase("measure", func() error { return r.links(ctx, live) }); err != nil {
@@ -107,6 +108,7 @@ func (r *Run) links(ctx context.Context, live *node.Live) error {
 		Plan:      live.State.Plan,
 		Sandboxes: live.State.Sandboxes,
 		Device:    live.Device,
+		Live:      r.reports(live),
 		Options:   r.Options,
 		Run:       r.state.ID,
 		Env:       func() record.Environment { return runner.Environment(r.Inventory, live, r.state.Dray) },

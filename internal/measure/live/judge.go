@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/drayage/dray/internal/link/broker"
 	"github.com/drayage/dray/internal/link/telemetry"
 	"github.com/drayage/dray/internal/plan"
 	"github.com/drayage/dray/internal/result/record"
@@ -19,17 +20,18 @@ func judge(l plan.Link, intervals [][]telemetry.Flow) []verdict.Verdict {
 	var trials []record.Trial
 	for i, interval := range intervals {
 		for _, f := range interval {
-			trials = append(trials, asTrials(f, i)...)
+			trials = append(trials, Trial(f, i))
 		}
 	}
 	return verdict.JudgeLive(l, trials)
 }
 
-// asTrials is one interval as records of the functions' own packets. Without a
-// declared load, delays are judged from probes, losses from the stream.
-func asTrials(f telemetry.Flow, number int) []record.Trial {
+// Trial is one interval as a record of the functions' own packets. It has no Delivery if
+// nothing was sent.
+func Trial(f telemetry.Flow, number int) record.Trial {
 	t := record.Trial{
-		Schema: record.Schema, Link: f.Link, From: f.From, To: f.To, Round: number, Duration: f.Interval, Marks: []string{},
+		Schema: record.Schema, ID: fmt.Sprintf("live-%s-%s-%s-%d", f.Link, f.From, f.To, number), Link: f.Link, From: f.From, To: f.To,
+		Quantity: record.QStream, Round: number, Duration: f.Interval, Marks: []string{}, Passive: true,
 	}
 	if f.Latency.Count > 0 {
 		t.OneWay = oneWay(f)
@@ -37,51 +39,43 @@ func asTrials(f telemetry.Flow, number int) []record.Trial {
 	if offered := f.Sent + f.Unsent; offered > 0 && offered >= f.Sent { // a function may report inconsistent counts
 		t.Delivery = delivery(f)
 	}
-	var trials []record.Trial
-	for _, q := range []record.Quantity{record.QProbe, record.QStream} {
-		t.Quantity, t.ID = q, fmt.Sprintf("live-%s-%d", q, number)
-		if q == record.QProbe {
-			t.Delivery = sampled(t.Delivery, f.Latency.Count)
-		}
-		trials = append(trials, t)
-	}
-	return trials
-}
-
-// sampled is a delivery as far as one packet in many was stamped: a lost packet counts
-// as late, and must weigh no more than one that arrived.
-func sampled(d *record.Delivery, stamped uint64) *record.Delivery {
-	if d == nil || d.Received == 0 || stamped >= d.Received {
-		return d
-	}
-	share := float64(stamped) / float64(d.Received)
-	s := *d
-	s.Lost = uint64(math.Ceil(float64(d.Lost) * share))
-	s.Received, s.Sent = stamped, stamped+s.Lost
-	return &s
+	return t
 }
 
 // histogramBits keeps a value to within 1/1024, which is finer than what
 // functions report.
 const histogramBits = 10
 
-// oneWay takes every sample as the end of its bucket, but the least sample as the
-// beginning, so that variation is not understated.
+// oneWay knows each delay by its bucket: between its beginning and its end.
 func oneWay(f telemetry.Flow) *record.OneWay {
+	buckets := f.Latency.Buckets
+	first, last := buckets[0], buckets[len(buckets)-1]
+	none := record.Histogram{Bits: histogramBits, Counts: []record.BucketCount{}}
+	return &record.OneWay{
+		Latency: edges(buckets, func(b broker.Bucket) float64 { return b.High }), Intended: none, Lateness: none, IPDV: none,
+		Min: time.Duration(clamp(first.Low)), Max: time.Duration(clamp(last.High)),
+		Coarse: &record.CoarseTimes{
+			Least: edges(buckets, func(b broker.Bucket) float64 { return b.Low }), Min: time.Duration(clamp(first.High)),
+		},
+	}
+}
+
+// edges takes every sample at that edge of its bucket.
+func edges(buckets []broker.Bucket, edge func(broker.Bucket) float64) record.Histogram {
 	var lowest, counts []int64
-	for _, b := range f.Latency.Buckets {
-		low, n := record.LogLinearLowest(clamp(b.High), histogramBits), int64(min(b.Count, math.MaxInt32))
+	for _, b := range buckets {
+		low, n := record.LogLinearLowest(clamp(edge(b)), histogramBits), int64(min(b.Count, math.MaxInt32))
 		if last := len(lowest) - 1; last >= 0 && lowest[last] == low {
 			counts[last] += n
 			continue
 		}
 		lowest, counts = append(lowest, low), append(counts, n)
 	}
-	h, _ := record.FromLogLinear(histogramBits, lowest, counts) // the judge refuses impossible values
-	first, last := f.Latency.Buckets[0], f.Latency.Buckets[len(f.Latency.Buckets)-1]
-	return &record.OneWay{
-		Latency: h, Min: time.Duration(first.Low), Max: time.Duration(clamp(last.High)),
+	h, err := record.FromLogLinear(histogramBits, lowest, counts)
+	if err != nil { // a function may report anything
+		return record.Histogram{Bits: histogramBits, Counts: []record.BucketCount{}}
 	}
+	return h
 }
 
 // clamp limits a function's reported value to the range of a histogram.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/drayage/dray/internal/function/runtime"
 	"github.com/drayage/dray/internal/measure/instrument"
+	"github.com/drayage/dray/internal/measure/live"
 	"github.com/drayage/dray/internal/measure/runner"
 	"github.com/drayage/dray/internal/plan"
 	"github.com/drayage/dray/internal/result/record"
@@ -26,7 +27,10 @@ type Input struct {
 	Device func(plan.End) (eal []string, name string, err error)
 	// Far is where the ports are, if not on this machine; nil: in Sandboxes. Then only
 	// draygen and iperf3 measure, and how busy this machine is does not matter.
-	Far     func(plan.End) (instrument.Endpoint, error)
+	Far func(plan.End) (instrument.Endpoint, error)
+	// Live reads the reports of the chain's native ports. It must be set if
+	// Options.Held names a link.
+	Live    live.Source
 	Options Options
 	Run     string // id of the run, for the records
 	// Env describes the current machine, engines and interfaces before each trial;
@@ -79,6 +83,9 @@ type Options struct {
 	EveryTraffic bool
 	// Far means ports on other machines, see Input.Far.
 	Far bool
+	// Held are links of native ports that applications have opened, so that no instrument
+	// can. Their applications' own traffic is observed instead.
+	Held []string
 }
 
 // pace is the meaning of a profile.
@@ -94,22 +101,25 @@ type pace struct {
 	// least is the shortest trial by draygen; other instruments take whole seconds.
 	least   time.Duration
 	longest time.Duration // of one trial
-	looks   int           // see record.Trial.Looks
+	// observed is the least number of intervals in which an application's own traffic is
+	// observed.
+	observed int
+	looks    int // see record.Trial.Looks
 	// crossChecks are made by other instruments, one round each.
 	crossChecks bool
 }
 
 func (o Options) pace() pace {
-	p := pace{rounds: 5, streams: 10, warmups: 1, throughput: time.Second, surplus: 3, least: shortest, longest: 10 * time.Second, looks: verdict.MaxLooks, crossChecks: true}
+	p := pace{rounds: 5, streams: 10, warmups: 1, throughput: time.Second, surplus: 3, least: shortest, longest: 10 * time.Second, observed: 24, looks: verdict.MaxLooks, crossChecks: true}
 	switch o.Profile {
 	case Quick:
-		p = pace{rounds: verdict.MinTrials, streams: verdict.MinTrials, throughput: time.Second, surplus: 1.1, least: shortest / 2, longest: 2 * time.Second, looks: 1}
+		p = pace{rounds: verdict.MinTrials, streams: verdict.MinTrials, throughput: time.Second, surplus: 1.1, least: shortest / 2, longest: 2 * time.Second, observed: 12, looks: 1}
 	case Thorough:
-		p = pace{rounds: 15, streams: 30, warmups: 1, throughput: 5 * time.Second, surplus: 10, least: shortest, longest: 60 * time.Second, looks: verdict.MaxLooks, crossChecks: true}
+		p = pace{rounds: 15, streams: 30, warmups: 1, throughput: 5 * time.Second, surplus: 10, least: shortest, longest: 60 * time.Second, observed: 60, looks: verdict.MaxLooks, crossChecks: true}
 	}
 	p.crossChecks = p.crossChecks && !o.Far
 	if o.Rounds > 0 {
-		p.rounds, p.streams, p.looks = o.Rounds, o.Rounds, 1
+		p.rounds, p.streams, p.observed, p.looks = o.Rounds, o.Rounds, o.Rounds, 1
 	}
 	return p
 }

@@ -35,10 +35,14 @@ type measurement struct {
 
 // matrix is all of a plan's measurements, in a fixed order. It follows the
 // judge's directions: every ordered pair of the link's ports. A link end that is
-// a host interface has no instrument beyond it, and so no measurement.
+// a host interface has no instrument beyond it, and so no measurement. Nor has a link
+// whose ports applications have opened: see observation.
 func matrix(p *plan.Plan, o Options) []measurement {
 	var all []measurement
 	for _, l := range p.Links {
+		if slices.Contains(o.Held, l.Name) {
+			continue
+		}
 		ends := map[string]plan.End{}
 		for _, e := range l.Ends {
 			ends[e.String()] = e
@@ -267,7 +271,7 @@ func (m measurement) demand() runner.Demand {
 // Estimate is the approximate duration of Links, without repeating earlier
 // trials.
 func Estimate(p *plan.Plan, o Options, earlier ...record.Trial) time.Duration {
-	r := newRunner(o, items(matrix(p, o), nil))
+	r := newRunner(o, append(items(matrix(p, o), nil), observation{links: heldLinks(p, o), rounds: intervals(p, o)}.items(o, nil)...))
 	r.Done = collect(nil, earlier).done
 	return r.Estimate()
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/drayage/dray/internal/result/record"
@@ -13,23 +14,25 @@ import (
 )
 
 // prolong measures undecided requirements again, and longer.
-func (in Input) prolong(ctx context.Context, ms []measurement, made *collector) error {
-	again := in.undecided(ms, firstLook(made.trials))
-	if len(again) == 0 {
+func (in Input) prolong(ctx context.Context, ms []measurement, own observation, made *collector) error {
+	first := firstLook(made.trials)
+	again, own := in.undecided(ms, first), own.undecided(first)
+	if len(again) == 0 && len(own.links) == 0 {
 		return nil
 	}
 	// All begin in the same round, so that each round interleaves them.
-	first := 0
+	begin := own.before
 	for _, m := range again {
-		first = max(first, m.before)
+		begin = max(begin, m.before)
 	}
 	for i := range again {
-		again[i].before = first
+		again[i].before = begin
 	}
-	r := in.runner(again, made)
+	own.before = begin
+	r := in.runner(again, own, made)
 	r.Warmups = 0 // everything is warm
 	if in.Prolong != nil {
-		in.Prolong(fmt.Sprintf("Not decided yet: %s; continuing for about %v", names(again), r.Estimate().Round(time.Second)))
+		in.Prolong(fmt.Sprintf("Not decided yet: %s; continuing for about %v", names(again, own), r.Estimate().Round(time.Second)))
 	}
 	return r.Run(ctx)
 }
@@ -44,7 +47,7 @@ func firstLook(trials []record.Trial) []record.Trial {
 func (in Input) undecided(ms []measurement, trials []record.Trial) []measurement {
 	var again []measurement
 	for _, l := range in.Plan.Links {
-		open := verdict.Undecided(verdict.FromPlan(l), trials)
+		open := verdict.Undecided(verdict.OfRun(l, trials), trials)
 		for _, m := range ms {
 			if m.link.Name != l.Name || m.crossCheck || !slices.ContainsFunc(open, m.decides) {
 				continue
@@ -74,13 +77,13 @@ func firstRounds(m measurement, o Options) int {
 }
 
 // names lists repeated measurements for a user.
-func names(ms []measurement) string {
-	text := ""
-	for i, m := range ms {
-		if i > 0 {
-			text += ", "
-		}
-		text += fmt.Sprintf("%s %s %s → %s", m.link.Name, m.word, m.from.Function, m.to.Function)
+func names(ms []measurement, own observation) string {
+	var parts []string
+	for _, m := range ms {
+		parts = append(parts, fmt.Sprintf("%s %s %s → %s", m.link.Name, m.word, m.from.Function, m.to.Function))
 	}
-	return text
+	for _, l := range own.links {
+		parts = append(parts, l.Name+" own traffic")
+	}
+	return strings.Join(parts, ", ")
 }

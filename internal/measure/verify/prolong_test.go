@@ -46,11 +46,11 @@ func TestUndecidedIsMeasuredAgain(t *testing.T) {
 	in := Input{Plan: f1()}
 	ms := matrix(in.Plan, in.Options)
 	if again := in.undecided(ms, streamed(t, "nobody")); len(again) != 0 {
-		t.Errorf("everything is decided, but %s is measured again", names(again))
+		t.Errorf("everything is decided, but %s is measured again", names(again, observation{}))
 	}
 	again := in.undecided(ms, streamed(t, "cu-up"))
 	if len(again) != 1 {
-		t.Fatalf("%d measurements again (%s), want the stream from cu-up", len(again), names(again))
+		t.Fatalf("%d measurements again (%s), want the stream from cu-up", len(again), names(again, observation{}))
 	}
 	m := again[0]
 	if m.quantity != record.QStream || m.from.Function != "cu-up" || m.look != 1 || m.rounds != 30 || m.before != 10 {

@@ -28,10 +28,11 @@ func Links(ctx context.Context, in Input) ([]record.Trial, error) {
 		return nil, err
 	}
 	made := collect(in.Sink, in.Earlier)
-	if err := in.runner(ms, made).Run(ctx); err != nil || in.Options.pace().looks < verdict.MaxLooks {
+	own := observation{links: heldLinks(in.Plan, in.Options), rounds: intervals(in.Plan, in.Options)}
+	if err := in.runner(ms, own, made).Run(ctx); err != nil || in.Options.pace().looks < verdict.MaxLooks {
 		return made.trials, err
 	}
-	err := in.prolong(ctx, ms, made)
+	err := in.prolong(ctx, ms, own, made)
 	return made.trials, err
 }
 
@@ -72,9 +73,9 @@ func (c *collector) Write(t record.Trial) error {
 	return nil
 }
 
-// runner is the runner of some of the chain's measurements.
-func (in Input) runner(ms []measurement, made *collector) *runner.Runner {
-	r := newRunner(in.Options, items(ms, in.run))
+// runner is the runner of some of the chain's measurements, and of an observation.
+func (in Input) runner(ms []measurement, own observation, made *collector) *runner.Runner {
+	r := newRunner(in.Options, append(items(ms, in.run), own.items(in.Options, in.observe)...))
 	r.ID, r.Sink, r.Done, r.Env, r.Own, r.Progress = in.Run, made, made.done, in.Env, in.Own, in.Progress
 	r.OtherRuns, r.Elsewhere = in.OtherRuns, in.Far != nil
 	return r
@@ -97,28 +98,36 @@ func items(ms []measurement, run func(context.Context, measurement, runner.Round
 	return list
 }
 
-// run makes one trial and fills in what only the chain knows about it.
+// run makes one trial.
 func (in Input) run(ctx context.Context, m measurement, r runner.Round) (record.Trial, error) {
 	t, err := in.measure(ctx, m, r)
 	if ctx.Err() != nil {
 		return t, ctx.Err() // the instrument's error has no more detail
 	}
-	t.Chain, t.Link, t.Transport = in.Plan.Chain, m.link.Name, m.link.Transport
 	t.From, t.To, t.Quantity = m.from.String(), m.to.String(), m.quantity
 	t.CrossCheck = m.crossCheck
-	t.Look = m.look
+	if in.EnvOf != nil {
+		t.Env = in.EnvOf(m.from)
+	}
+	in.complete(&t, m.link, m.look)
+	return t, err
+}
+
+// complete fills in what only the chain knows about a trial.
+func (in Input) complete(t *record.Trial, l plan.Link, look int) {
+	t.Chain, t.Link, t.Transport, t.Look = in.Plan.Chain, l.Name, l.Transport, look
 	if in.Options.pace().looks > 1 {
 		t.Looks = in.Options.pace().looks
 	}
 	t.Marks = append(t.Marks, in.Marks...)
-	if in.EnvOf != nil {
-		t.Env = in.EnvOf(m.from)
-	}
-	if m.link.Tunnel() {
+	if l.Tunnel() {
 		t.Marks = append(t.Marks, record.MarkSimulatedHosts)
 	}
 	t.Runtimes = map[string]string{}
-	for _, e := range []plan.End{m.from, m.to} {
+	for _, e := range l.Ends {
+		if e.String() != t.From && e.String() != t.To {
+			continue
+		}
 		if f := in.Plan.Function(e.Function); f != nil {
 			t.Runtimes[e.String()] = string(f.Runtime)
 		}
@@ -126,7 +135,6 @@ func (in Input) run(ctx context.Context, m measurement, r runner.Round) (record.
 			t.Mark(record.MarkEmulated)
 		}
 	}
-	return t, err
 }
 
 func (in Input) measure(ctx context.Context, m measurement, r runner.Round) (record.Trial, error) {

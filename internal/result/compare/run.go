@@ -139,7 +139,7 @@ func loadOf(t record.Trial) string {
 	switch {
 	case t.Load != nil:
 		return fmt.Sprint(t.Load.Offered)
-	case t.Delivery != nil && t.Quantity != record.QProbe:
+	case t.Delivery != nil && t.Quantity != record.QProbe && !t.Passive:
 		return fmt.Sprint(t.Delivery.OfferedBits)
 	}
 	return "0"

@@ -121,6 +121,14 @@ func (o *OneWay) check() error {
 			return err
 		}
 	}
+	if c := o.Coarse; c != nil {
+		if err := c.Least.Check(); err != nil {
+			return err
+		}
+		if c.Min < 0 {
+			return fmt.Errorf("a least one-way time of %v", c.Min)
+		}
+	}
 	if o.Min < 0 || o.Max < o.Min {
 		return fmt.Errorf("one-way times from %v to %v", o.Min, o.Max)
 	}

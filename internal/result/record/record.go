@@ -53,7 +53,11 @@ type Trial struct {
 	Error string `json:"error,omitempty"`
 	// CrossCheck says that another instrument judges this quantity, or nothing does:
 	// the figure is shown, but decides nothing.
-	CrossCheck bool        `json:"cross_check,omitempty"`
+	CrossCheck bool `json:"cross_check,omitempty"`
+	// Passive says that nothing was sent to measure the link: the figures are of the
+	// application's own traffic, as its ports report it. OneWay has the stamped packets
+	// of it, and Delivery counts all.
+	Passive    bool        `json:"passive,omitempty"`
 	Throughput *Throughput `json:"throughput,omitempty"`
 	OneWay     *OneWay     `json:"one_way,omitempty"`
 	Latency    *Latency    `json:"latency,omitempty"`
@@ -198,9 +202,18 @@ type OneWay struct {
 	Held uint64 `json:"held"`
 	// HeldFor is how long it waited for that, ns; 0 with Held: unknown.
 	HeldFor time.Duration `json:"held_for,omitempty"`
+	// Coarse is set if the instrument's buckets are wide; then Latency has the most that
+	// each delay may be, and Min the least.
+	Coarse *CoarseTimes `json:"coarse,omitempty"`
 	// Clocks is for delays between two clocks; then Latency has the least that each delay
 	// may be. Only live traffic has it, which is never stored.
 	Clocks *TwoClocks `json:"-"`
+}
+
+// CoarseTimes are the other bounds of delays that are known by their buckets.
+type CoarseTimes struct {
+	Least Histogram     `json:"least"` // the least that each delay may be
+	Min   time.Duration `json:"min"`   // the most that the least delay may be, ns
 }
 
 // TwoClocks is what is known of delays between two clocks whose difference is only

@@ -64,7 +64,7 @@ func Load(dir string) (*Data, error) {
 		return nil, err
 	}
 	for _, l := range d.Plan.Links {
-		d.Verdicts = append(d.Verdicts, verdict.Judge(verdict.FromPlan(l), d.Trials)...)
+		d.Verdicts = append(d.Verdicts, verdict.Judge(verdict.OfRun(l, d.Trials), d.Trials)...)
 	}
 	if c := d.Run.Cluster; c != nil {
 		d.Verdicts, d.Warnings = c.with(d.Verdicts), append(d.Warnings, c.Warnings...)

@@ -23,9 +23,10 @@ type Measurement struct {
 	To         string          `json:"to"`
 	Quantity   record.Quantity `json:"quantity"`
 	Instrument string          `json:"instrument"`
-	CrossCheck bool            `json:"cross_check"`    // shown, but never judged
-	Load       uint64          `json:"load"`           // bit/s on the link meanwhile, or offered
-	Rate       *Rate           `json:"rate,omitempty"` // throughput, stream, delivery, packet_rate, requests
+	CrossCheck bool            `json:"cross_check"`       // shown, but never judged
+	Passive    bool            `json:"passive,omitempty"` // see record.Trial
+	Load       uint64          `json:"load"`              // bit/s on the link meanwhile, or offered
+	Rate       *Rate           `json:"rate,omitempty"`    // throughput, stream, delivery, packet_rate, requests
 	Delay      *Delay          `json:"delay,omitempty"`
 	Loss       *Loss           `json:"loss,omitempty"`
 	MTU        *MTU            `json:"mtu,omitempty"`
@@ -101,7 +102,7 @@ func (d *Data) Measurements() []Measurement {
 		link, from, to, tool string
 		quantity             record.Quantity
 		load                 uint64
-		crossCheck           bool
+		crossCheck, passive  bool
 	}
 	var order []cell
 	trials := map[cell][]record.Trial{}
@@ -109,7 +110,7 @@ func (d *Data) Measurements() []Measurement {
 		if t.Warmup {
 			continue
 		}
-		c := cell{t.Link, t.From, t.To, t.Instrument.Name, t.Quantity, loadOf(t), t.CrossCheck}
+		c := cell{t.Link, t.From, t.To, t.Instrument.Name, t.Quantity, loadOf(t), t.CrossCheck, t.Passive}
 		if trials[c] == nil {
 			order = append(order, c)
 		}
@@ -151,8 +152,8 @@ func loadOf(t record.Trial) uint64 {
 	switch {
 	case t.Load != nil:
 		return t.Load.Offered
-	case t.Quantity == record.QProbe:
-		return 0 // too few packets for a load
+	case t.Quantity == record.QProbe || t.Passive:
+		return 0 // too few packets for a load, or an application's own
 	case t.Delivery != nil:
 		return t.Delivery.OfferedBits
 	}
@@ -163,7 +164,7 @@ func sumUp(trials []record.Trial) Measurement {
 	t := trials[0]
 	m := Measurement{
 		Link: t.Link, Transport: t.Transport, From: t.From, To: t.To, Quantity: t.Quantity, Load: loadOf(t),
-		Instrument: t.Instrument.Name, CrossCheck: t.CrossCheck,
+		Instrument: t.Instrument.Name, CrossCheck: t.CrossCheck, Passive: t.Passive,
 		Trials: []string{}, Failed: []string{}, Outliers: []string{}, Marks: []string{},
 	}
 	var values []float64

@@ -32,7 +32,11 @@ func recordsOf(trials []record.Trial) []document.Record {
 }
 
 func recordOf(number int, t record.Trial) document.Record {
-	title := fmt.Sprintf("%s by %s, %s → %s", quantityText(t.Quantity), t.Instrument.Name, t.From, t.To)
+	what := quantityText(t.Quantity)
+	if t.Passive {
+		what = ownTraffic
+	}
+	title := fmt.Sprintf("%s by %s, %s → %s", what, t.Instrument.Name, t.From, t.To)
 	if t.Bench != nil || t.Experiment != nil {
 		title = t.ID // which names the configuration
 	}

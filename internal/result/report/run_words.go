@@ -16,10 +16,23 @@ import (
 func quantityText(q record.Quantity) string { return strings.ReplaceAll(string(q), "_", " ") }
 
 // quantityName names a row's quantity, and the instrument of a cross-check.
-func quantityName(m Measurement) string { return quantityText(m.Quantity) + by(m) }
+func quantityName(m Measurement) string {
+	if m.Passive {
+		return ownTraffic
+	}
+	return quantityText(m.Quantity) + by(m)
+}
+
+// ownTraffic is the application's, when nothing else was sent.
+const ownTraffic = "own traffic"
 
 // delayText says how a delay was measured, and names a cross-check's instrument.
-func delayText(m Measurement) string { return m.Delay.Way + by(m) }
+func delayText(m Measurement) string {
+	if m.Passive {
+		return m.Delay.Way + ", " + ownTraffic
+	}
+	return m.Delay.Way + by(m)
+}
 
 func by(m Measurement) string {
 	if !m.CrossCheck {

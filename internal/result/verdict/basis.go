@@ -19,6 +19,8 @@ func (r rule) basis(l Link, trials []record.Trial) string {
 		return "probes between the functions' packets, one way" + clocksOf(trials)
 	case l.probed && r.quantity == record.QPathMTU:
 		return "probes of the largest size, one way"
+	case l.passive:
+		return "the application's own traffic, passively, one way"
 	case l.live:
 		return "the functions' own packets, one way"
 	case r.quantity == record.QPathMTU && (l.Native || len(trials) > 0 && trials[0].Instrument.Name == "draygen"):

@@ -23,12 +23,12 @@ func carriedRules(l Link) []rule {
 	var rs []rule
 	if q := l.Requires; q.MinBitrate > 0 && l.Traffic != chain.TrafficTCP {
 		c := floorOf{float64(q.MinBitrate), UnitBitrate, q.MinBitrate.String(), FormatBitrate, payload}
-		rs = append(rs, c.rule("min_bitrate", "payload of the functions' own packets, at least"))
+		rs = append(rs, c.rule("min_bitrate", passively(l)+"payload of the functions' own packets, at least"))
 	}
 	if q := l.Requires; q.PacketRate > 0 {
 		c := floorOf{float64(q.PacketRate), UnitPacketRate, q.PacketRate.String(), FormatPacketRate,
 			func(d *record.Delivery) float64 { return float64(d.PacketRate) }}
-		rs = append(rs, c.rule("packet_rate", "the functions' own packets"))
+		rs = append(rs, c.rule("packet_rate", passively(l)+"the functions' own packets"))
 	}
 	return rs
 }

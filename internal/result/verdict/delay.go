@@ -85,7 +85,10 @@ func (d delay) sort(trials []record.Trial) (accepted, lighter sample, rejected [
 		}
 		offered := t.Delivery.OfferedBits
 		switch {
-		case t.Quantity == record.QStream && !within5(offered, uint64(d.link.Load)):
+		case d.link.passive && !d.link.loadedBy(t.Delivery):
+			rejected = append(rejected, t.ID+": "+d.link.lighter(t.Delivery))
+			lighter.add(one)
+		case t.Quantity == record.QStream && !d.link.live && !within5(offered, uint64(d.link.Load)):
 			rejected = append(rejected, fmt.Sprintf("%s: its load was %s, but the link's load is %s", t.ID, FormatBitrate(float64(offered)), d.link.Load))
 		case !reached(t.Delivery):
 			rejected = append(rejected, t.ID+": "+missedRate(t.Delivery))
@@ -103,15 +106,19 @@ func (d delay) sample(t record.Trial) (sample, error) {
 	if t.OneWay == nil || t.Delivery == nil {
 		return sample{}, errors.New(noResult(t))
 	}
-	careful := t.OneWay.Latency
+	certain, careful := t.OneWay.Latency, t.OneWay.Latency
+	least := t.OneWay.Min
 	if t.OneWay.Held > 0 {
 		careful = t.OneWay.Intended
 	}
 	if c := t.OneWay.Clocks; c != nil {
 		careful = c.Latest
 	}
-	sure, err1 := d.dist(t, t.OneWay.Latency)
-	bound, err2 := d.dist(t, careful)
+	if c := t.OneWay.Coarse; c != nil {
+		certain, least = c.Least, c.Min
+	}
+	sure, err1 := d.dist(t, certain, least)
+	bound, err2 := d.dist(t, careful, t.OneWay.Min)
 	if err := errors.Join(err1, err2); err != nil {
 		return sample{}, err
 	}
@@ -121,8 +128,12 @@ func (d delay) sample(t record.Trial) (sample, error) {
 	return sample{[]record.Trial{t}, []*stats.Dist{sure}, []*stats.Dist{bound}}, nil
 }
 
-func (d delay) dist(t record.Trial, h record.Histogram) (*stats.Dist, error) {
+// dist is the distribution of delays or, above the least one, of their variation.
+func (d delay) dist(t record.Trial, h record.Histogram, least time.Duration) (*stats.Dist, error) {
 	lost := t.Delivery.Lost - min(t.Delivery.Lost, t.Delivery.ReceiverDrops)
+	if t.Passive {
+		lost = sampledLoss(t)
+	}
 	if c := t.OneWay.Clocks; c != nil && d.variation {
 		return stats.NewDist(c.Above, lost, maybeLate(t))
 	}
@@ -130,7 +141,7 @@ func (d delay) dist(t record.Trial, h record.Histogram) (*stats.Dist, error) {
 	if err != nil || !d.variation {
 		return dist, err
 	}
-	return dist.Variation(int64(t.OneWay.Min)), nil
+	return dist.Variation(int64(least)), nil
 }
 
 // maybeLate is how many packets may have been late: those that the receiver was too

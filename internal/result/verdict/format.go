@@ -101,5 +101,8 @@ func noResult(t record.Trial) string {
 	if t.Error != "" {
 		return t.Error
 	}
+	if t.Passive && t.Delivery == nil {
+		return nothingSentText
+	}
 	return "it has no result"
 }

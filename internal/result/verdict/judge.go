@@ -40,7 +40,7 @@ func Judge(l Link, trials []record.Trial) []Verdict {
 func ofLink(l Link, trials []record.Trial) []record.Trial {
 	var mine []record.Trial
 	for _, t := range trials {
-		if t.Link == l.Name && !t.Warmup {
+		if t.Link == l.Name && !t.Warmup && (t.Passive || !l.passive) {
 			mine = append(mine, t)
 		}
 	}
@@ -71,6 +71,10 @@ func (r rule) verdict(l Link, trials []record.Trial) Verdict {
 		if len(forth) == 0 {
 			findings = append(findings, notMeasurable(d.String(), "there is no trial in this direction",
 				fmt.Sprintf("at least %d trials of %s from %s to %s", MinTrials, r.quantity, d.From, d.To)))
+			continue
+		}
+		if l.passive && idle(forth) {
+			findings = append(findings, nothingSent(d))
 			continue
 		}
 		f := r.atLooks(forth)

@@ -4,6 +4,7 @@ package verdict
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/drayage/dray/internal/plan"
 	"github.com/drayage/dray/internal/result/record"
@@ -27,8 +28,9 @@ type Link struct {
 	// so no requirement can be proven that far.
 	Uplinks []string
 
-	live   bool // the trials are of the functions' own traffic
-	probed bool // likewise, but delays are those of probes
+	live    bool // the trials are of the functions' own traffic
+	probed  bool // likewise, but delays are those of probes
+	passive bool // likewise, in a run: what this traffic cannot show stays undecided
 }
 
 // Direction is from one port to another, each "function.port" as in records.
@@ -55,6 +57,15 @@ func FromPlan(l plan.Link) Link {
 		}
 	}
 	return out
+}
+
+// OfRun is the planned link as the trials of a run measured it: passively if an
+// application held an end of it.
+func OfRun(l plan.Link, trials []record.Trial) Link {
+	own := FromPlan(l)
+	own.passive = slices.ContainsFunc(trials, func(t record.Trial) bool { return t.Passive && t.Link == l.Name })
+	own.live = own.passive
+	return own
 }
 
 // JudgeLive judges records of the functions' own traffic: latency, its variation, loss,

@@ -82,7 +82,7 @@ func Undecided(l Link, trials []record.Trial) []Open {
 	for _, r := range rules(l, trials) {
 		for _, d := range l.Directions {
 			forth := r.of(mine, d)
-			if len(forth) == 0 {
+			if len(forth) == 0 || l.passive && idle(forth) {
 				continue
 			}
 			f := r.atLooks(forth)

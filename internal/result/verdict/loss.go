@@ -8,12 +8,11 @@ import (
 
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/result/stats"
-	"github.com/drayage/dray/internal/spec/units"
 )
 
 // loss judges the share of datagrams that never arrive at the declared load.
 type loss struct {
-	load  units.Bitrate
+	link  Link
 	ratio float64
 }
 
@@ -50,8 +49,10 @@ func (l loss) count(t record.Trial) (stats.Cluster, string) {
 	switch {
 	case d == nil || d.Sent == 0:
 		return stats.Cluster{}, noResult(t)
-	case l.load > 0 && !within5(d.OfferedBits, uint64(l.load)):
-		return stats.Cluster{}, fmt.Sprintf("it offered %s, but the link's load is %s", FormatBitrate(float64(d.OfferedBits)), l.load)
+	case l.link.passive && !l.link.loadedBy(d):
+		return stats.Cluster{}, l.link.lighter(d)
+	case l.link.Load > 0 && !l.link.live && !within5(d.OfferedBits, uint64(l.link.Load)):
+		return stats.Cluster{}, fmt.Sprintf("it offered %s, but the link's load is %s", FormatBitrate(float64(d.OfferedBits)), l.link.Load)
 	case d.Received > d.Sent || d.Lost > d.Sent || d.ReceiverDrops > d.Lost:
 		return stats.Cluster{}, fmt.Sprintf("negative loss: %d sent, %d received", d.Sent, d.Received)
 	case reached(d):

@@ -25,7 +25,7 @@ func rules(l Link, all []record.Trial) []rule {
 	if q.Latency > 0 {
 		rs = append(rs, rule{
 			requirement: "latency", required: delayRequired(q.Latency, pct),
-			method:   "one way, stamped in every packet" + under(l) + "; Clopper–Pearson with design effect",
+			method:   stamped(l) + under(l) + "; Clopper–Pearson with design effect",
 			quantity: delayQuantity(l),
 			judge:    delay{l, pct, int64(q.Latency), "one-way latency", false}.judge,
 		})
@@ -33,7 +33,7 @@ func rules(l Link, all []record.Trial) []rule {
 	if q.PDV > 0 {
 		rs = append(rs, rule{
 			requirement: "packet_delay_variation", required: delayRequired(q.PDV, pct),
-			method:   "one way above the least of its trial (RFC 5481)" + under(l) + "; Clopper–Pearson with design effect",
+			method:   passively(l) + "one way above the least of its trial (RFC 5481)" + under(l) + "; Clopper–Pearson with design effect",
 			quantity: delayQuantity(l),
 			judge:    delay{l, pct, int64(q.PDV), "one-way variation", true}.judge,
 		})
@@ -41,16 +41,20 @@ func rules(l Link, all []record.Trial) []rule {
 	if q.LossRatio != nil {
 		rs = append(rs, rule{
 			requirement: "packet_loss_ratio", required: lossRequired(l),
-			method:   "sequence numbers read at the receiver" + under(l) + "; Clopper–Pearson with design effect",
+			method:   counted(l) + under(l) + "; Clopper–Pearson with design effect",
 			quantity: record.QStream,
-			judge:    loss{l.Load, float64(*q.LossRatio)}.judge,
+			judge:    loss{l, float64(*q.LossRatio)}.judge,
 		})
 	}
 	if l.probed {
 		rs = append(rs, mtuRules(q.MTU, "one probe of the largest size at least, in every interval")...)
 	}
 	if l.live {
-		return append(rs, carriedRules(l)...)
+		rs = append(rs, carriedRules(l)...)
+		if l.passive {
+			rs = append(rs, unseenRules(l)...)
+		}
+		return rs
 	}
 	if q.MinBitrate > 0 {
 		rs = append(rs, rule{
@@ -86,9 +90,9 @@ func mtuRules(mtu int, method string) []rule {
 }
 
 // delayQuantity is the source of delays: the link's load, or, without one, probes of an
-// idle link.
+// idle link. The functions' own traffic is a stream.
 func delayQuantity(l Link) record.Quantity {
-	if l.Load == 0 {
+	if l.Load == 0 && (l.probed || !l.live) {
 		return record.QProbe
 	}
 	return record.QStream
