@@ -178,31 +178,71 @@ func TestFailedBuildFromSources(t *testing.T) {
 	}
 }
 
+// whenItWaits calls then once the build script says that it waits.
+func whenItWaits(ctx context.Context, then func()) {
+	for ctx.Err() == nil {
+		if found, _ := filepath.Glob(filepath.Join(Folder(), making+"x.*/results.root/build/source/waits")); found != nil {
+			then()
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// scriptEnds fails if the waiting build script still runs after a while.
+func scriptEnds(t *testing.T) {
+	t.Helper()
+	for deadline := time.Now().Add(testenv.Patient(5 * time.Second)); ; time.Sleep(10 * time.Millisecond) {
+		if exec.Command("pgrep", "--full", "^sleep 4321$").Run() != nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the build script still runs")
+		}
+	}
+}
+
 // The build script ends when the build is stopped, and nothing is left.
 func TestStoppedBuildFromSources(t *testing.T) {
 	_, r, from := buildWorkshop(t)
 	testenv.Must(t, os.WriteFile(filepath.Join(from, "c"), []byte("wait\n"), 0o644))
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	go func() {
-		for ctx.Err() == nil {
-			if found, _ := filepath.Glob(filepath.Join(Folder(), making+"x.*/results.root/build/source/waits")); found != nil {
-				cancel()
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
-	}()
+	go whenItWaits(ctx, cancel)
 	if _, err := Build(ctx, r, false, say(t)); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
 	onlyThese(t, "x.cache", "x.lock")
-	for deadline := time.Now().Add(testenv.Patient(5 * time.Second)); ; time.Sleep(10 * time.Millisecond) {
-		left := exec.Command("pgrep", "--full", "^sleep 4321$").Run() == nil
-		if !left {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("the build script still runs")
-		}
+	scriptEnds(t)
+}
+
+// killedBuild makes the test's own program build, and wait to be killed.
+const killedBuild = "DRAY_TEST_KILLED_BUILD"
+
+// The build script ends when dray is killed, and the next build removes what is left.
+func TestKilledBuildFromSources(t *testing.T) {
+	dir, r, from := buildWorkshop(t)
+	if os.Getenv(killedBuild) != "" {
+		t.Setenv(folderVariable, os.Getenv(killedBuild))
+		testenv.Must(t, os.WriteFile(filepath.Join(from, "c"), []byte("wait\n"), 0o644))
+		_, err := Build(context.Background(), r, false, say(t))
+		t.Fatalf("the build was not killed: %v", err)
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestKilledBuildFromSources$")
+	cmd.Env = append(os.Environ(), killedBuild+"="+Folder(), "TMPDIR="+dir)
+	testenv.Must(t, cmd.Start())
+	whenItWaits(ctx, func() { testenv.Must(t, cmd.Process.Kill()) })
+	if err := cmd.Wait(); err == nil || ctx.Err() != nil {
+		t.Fatalf("%v, %v", err, ctx.Err())
+	}
+	scriptEnds(t)
+	if left, err := filepath.Glob(filepath.Join(dir, "images", making+"*")); err != nil || len(left) != 1 {
+		t.Errorf("left are %q, %v", left, err)
+	}
+	if _, err := Build(context.Background(), r, false, say(t)); err != nil {
+		t.Error(err)
+	}
+	onlyThese(t, "x", "x.cache", "x.lock")
 }
