@@ -3,6 +3,7 @@
 package microbench
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,7 +26,7 @@ func TestIQ(t *testing.T) {
 	s, err := IQ{
 		Probe:  fakeProbe(t, `v='2000, 50, 20, 90'; [ $over = dray ] || v='500, 100, 40, 80'; echo "{\"case\": \"$over\", \"values\": [$v]}"`),
 		Rounds: 3, Out: &out,
-	}.Run(t.Context())
+	}.Run(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +48,7 @@ func TestIQ(t *testing.T) {
 }
 
 func TestIQWithTooFewValues(t *testing.T) {
-	_, err := IQ{Probe: fakeProbe(t, `echo '{"case": "dray 15360", "values": [1]}'`), Rounds: 1, Out: &strings.Builder{}}.Run(t.Context())
+	_, err := IQ{Probe: fakeProbe(t, `echo '{"case": "dray 15360", "values": [1]}'`), Rounds: 1, Out: &strings.Builder{}}.Run(context.Background())
 	if err == nil || !strings.Contains(err.Error(), "dray 15360: 1 values, want 4") {
 		t.Errorf("error %v", err)
 	}
