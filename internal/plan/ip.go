@@ -33,6 +33,9 @@ func (p *planner) assignIPs() {
 				a.used[port.IP.Addr()] = true
 			}
 		}
+		for _, t := range f.Tuns {
+			a.named = append(a.named, t.IP.Masked())
+		}
 	}
 	for i := range p.plan.Links {
 		p.assignLinkIPs(&p.chain.Links[i], &p.plan.Links[i], a)

@@ -231,6 +231,7 @@ func (r *Runtime) Sandbox(s runtime.Spec) (*runtime.SandboxBuild, error) {
 		return host.ShowMount(dir, pid)
 	}
 	steps = append(steps, s.PortsSteps(sandbox, user, show)...)
+	steps = append(steps, s.TunSteps(user)...)
 	return &runtime.SandboxBuild{Sandbox: sandbox, Steps: steps}, nil
 }
 

@@ -139,12 +139,18 @@ func bindMount(b runtime.Bind) ([]string, error) {
 	return []string{"--mount", kind + "source=" + b.Source + ",target=" + b.Target}, nil
 }
 
-// privilegeFlags are the function's privileges: the system calls of its profile,
-// and the capabilities of a transport that its chain had to permit.
+// privilegeFlags are the function's privileges: the system calls of its profile, the device
+// of its TUN interfaces, and the capabilities of a transport that its chain had to permit.
 func privilegeFlags(s runtime.Spec) ([]string, error) {
 	var flags []string
 	for _, c := range s.Capabilities() {
 		flags = append(flags, "--cap-add", strings.TrimPrefix(c, "CAP_"))
+	}
+	if len(s.Function.Tuns) > 0 {
+		if _, err := host.CheckTunDevice(); err != nil {
+			return nil, err
+		}
+		flags = append(flags, "--device", host.TunDevice+":"+host.TunDevice+":rw")
 	}
 	seccomp, err := seccompFlags(s)
 	return append(flags, seccomp...), err

@@ -26,6 +26,9 @@ func (r *Runtime) Start(ctx context.Context, s runtime.Spec, out runtime.Output)
 	if err := s.ClearLinks(); err != nil {
 		return nil, err
 	}
+	if err := s.RenewTuns(ctx, func(ctx context.Context) (int, error) { return r.commandUser(ctx, s) }); err != nil {
+		return nil, err
+	}
 	c, st, err := r.runContainer(ctx, s, name, s.Function.Command, runtime.Stdio{Stdout: out.Stdout, Stderr: out.Stderr})
 	if err != nil {
 		return nil, err

@@ -18,7 +18,6 @@ import (
 	"github.com/drayage/dray/internal/function/child"
 	"github.com/drayage/dray/internal/function/runtime"
 	"github.com/drayage/dray/internal/host"
-	"github.com/drayage/dray/internal/host/step"
 	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/inventory"
 )
@@ -40,13 +39,15 @@ func (*Runtime) Probe(context.Context) inventory.Item {
 // Sandbox implements runtime.Runtime.
 func (*Runtime) Sandbox(s runtime.Spec) (*runtime.SandboxBuild, error) {
 	sandbox := &runtime.Sandbox{}
-	steps := append(s.PortsSteps(sandbox, func(context.Context) (int, error) { return os.Geteuid(), nil }, runtime.HostMounts), []step.Step{
-		s.CreateNetns(sandbox),
-		// Last, so removed first: its removal kills everything in the sandbox.
-		s.CreateCgroup(sandbox, s.RunCgroup()),
-	}...)
+	steps := append(s.PortsSteps(sandbox, commandUser, runtime.HostMounts), s.CreateNetns(sandbox))
+	steps = append(steps, s.TunSteps(commandUser)...)
+	// Last, so removed first: its removal kills everything in the sandbox.
+	steps = append(steps, s.CreateCgroup(sandbox, s.RunCgroup()))
 	return &runtime.SandboxBuild{Sandbox: sandbox, Steps: steps}, nil
 }
+
+// commandUser is the host uid of every command.
+func commandUser(context.Context) (int, error) { return os.Geteuid(), nil }
 
 // Start implements runtime.Runtime. When the command ends, the rest of its cgroup
 // is killed, as in a container.
@@ -60,6 +61,9 @@ func (*Runtime) Start(ctx context.Context, s runtime.Spec, out runtime.Output) (
 		return nil, err
 	}
 	if err := s.ClearLinks(); err != nil {
+		return nil, err
+	}
+	if err := s.RenewTuns(ctx, commandUser); err != nil {
 		return nil, err
 	}
 	cmd, err := command(s, s.Function.Command)

@@ -33,6 +33,9 @@ func (*Runtime) Start(ctx context.Context, s runtime.Spec, out runtime.Output) (
 	if err := s.ClearLinks(); err != nil {
 		return nil, err
 	}
+	if err := s.RenewTuns(ctx, layout{dir: s.Dir}.commandUser); err != nil {
+		return nil, err
+	}
 	stdio := runtime.Stdio{Stdout: out.Stdout, Stderr: out.Stderr}
 	c, pid, err := runContainer(ctx, s, b, s.RunCgroup(), s.Function.Command, stdio)
 	if err != nil {

@@ -57,10 +57,8 @@ func (*Runtime) Sandbox(s runtime.Spec) (*runtime.SandboxBuild, error) {
 			},
 		},
 	}
-	steps = append(steps, s.PortsSteps(sandbox, func(context.Context) (int, error) {
-		m, err := readUserRange(l.userRange())
-		return m.HostID, err // the function's root
-	}, runtime.HostMounts)...)
+	steps = append(steps, s.PortsSteps(sandbox, l.commandUser, runtime.HostMounts)...)
+	steps = append(steps, s.TunSteps(l.commandUser)...)
 	if len(s.CPUs) > 0 {
 		steps = append(steps, step.Step{
 			Name:  named("copy the kernel's view of the granted CPUs"),
@@ -91,6 +89,12 @@ func (*Runtime) Sandbox(s runtime.Spec) (*runtime.SandboxBuild, error) {
 			},
 		},
 	)}, nil
+}
+
+// commandUser is the host uid of the function's root.
+func (l layout) commandUser(context.Context) (int, error) {
+	m, err := readUserRange(l.userRange())
+	return m.HostID, err
 }
 
 func createCgroups(s runtime.Spec) error {

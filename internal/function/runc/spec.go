@@ -75,10 +75,28 @@ func ociSpec(s runtime.Spec, argv []string, cgroup host.Cgroup) (*specs.Spec, er
 			Resources:     &specs.LinuxResources{Devices: []specs.LinuxDeviceCgroup{{Allow: false, Access: "rwm"}}},
 		},
 	}
+	if len(s.Function.Tuns) > 0 {
+		if err := allowTun(spec.Linux); err != nil {
+			return nil, fmt.Errorf("function %s: %w", s.Function.Name, err)
+		}
+	}
 	if spec.Linux.Seccomp, err = s.OCISeccomp(spec); err != nil {
 		return nil, fmt.Errorf("seccomp profile: %w", err)
 	}
 	return spec, nil
+}
+
+// allowTun shows the device by which a program attaches to a TUN interface that it owns.
+// To make others takes a capability.
+func allowTun(l *specs.Linux) error {
+	dev, err := host.CheckTunDevice()
+	if err != nil {
+		return err
+	}
+	major, minor := int64(unix.Major(dev)), int64(unix.Minor(dev))
+	l.Devices = append(l.Devices, specs.LinuxDevice{Path: host.TunDevice, Type: "c", Major: major, Minor: minor})
+	l.Resources.Devices = append(l.Resources.Devices, specs.LinuxDeviceCgroup{Allow: true, Type: "c", Major: &major, Minor: &minor, Access: "rw"})
+	return nil
 }
 
 // ociProcess is a process without any privilege.

@@ -75,7 +75,9 @@ func Run(t *testing.T, c Config) {
 		tests = append(tests, limitTests...)
 		if !c.Machine {
 			tests = append(tests, namedTest{"DPDK applications are told of their devices", testDpdk},
-				namedTest{"directories of dpdk ports are small", testSmallLinks})
+				namedTest{"directories of dpdk ports are small", testSmallLinks},
+				namedTest{"a TUN interface belongs to the function", testTun},
+				namedTest{"no TUN device without a TUN interface", testNoTun})
 		}
 	}
 	for _, name := range c.Only {

@@ -83,6 +83,7 @@ type Function struct {
 	External  *External         `json:"external,omitempty"` // exactly for RuntimeExternal
 	VM        *VM               `json:"vm,omitempty"`       // only for RuntimeVM; nil: the defaults
 	Ports     []Port            `json:"ports"`
+	Tuns      []Tun             `json:"tuns,omitempty"` // for RuntimeProcess, RuntimeRunc and RuntimeDocker
 
 	// Instances is how many of the function the file asks for; 0 in a parsed chain, which
 	// has a function for each.
@@ -225,6 +226,17 @@ type Port struct {
 	Queues int          `json:"queues"`         // default 1
 	Hold   *Hold        `json:"hold,omitempty"` // native ports only; nil: no bound
 	QoS    *Qdisc       `json:"qos,omitempty"`  // of the port's egress, in place of the link's; nil: the link's
+
+	Pos      parse.Position            `json:"-"`
+	FieldPos map[string]parse.Position `json:"-"` // by field name, of the fields in the file
+}
+
+// Tun is an interface whose packets a program of the function reads and writes. It is
+// part of no link.
+type Tun struct {
+	Name string       `json:"name"` // as of a port, and of none of its ports
+	IP   netip.Prefix `json:"ip"`
+	MTU  int          `json:"mtu"` // bytes of L3 packet; default 1500
 
 	Pos      parse.Position            `json:"-"`
 	FieldPos map[string]parse.Position `json:"-"` // by field name, of the fields in the file

@@ -48,6 +48,7 @@ func check(d *parse.Decoder, c *Chain) {
 	}
 	for i := range c.Functions {
 		k.checkSubnets(&c.Functions[i])
+		k.checkTuns(&c.Functions[i])
 	}
 	if !d.Failed() {
 		k.expand(c)

@@ -58,6 +58,8 @@ var functionFields = []parse.Field[Function]{
 		Form: schema.Ref("vm"), Decode: decodeVM},
 	{Name: "ports", Doc: "The ports of the function, at most 256. Names must be unique.",
 		Form: schema.List(schema.Ref("port"), 0, 256), Decode: decodePorts},
+	{Name: "tuns", Doc: "TUN interfaces of the function, at most 4, for the runtimes `process`, `runc` and `docker`. Their packets go to and from a program of the function, such as a GTP tunnel endpoint or a UE, which opens /dev/net/tun and attaches by name (TUNSETIFF with IFF_TUN, one queue). It needs no capability. Names must differ from those of its ports.",
+		Form: schema.List(schema.Ref("tun"), 0, maxTuns), Decode: decodeTuns},
 }
 
 var externalFields = []parse.Field[External]{
@@ -88,6 +90,9 @@ func decodeVM(d *parse.Decoder, n *yaml.Node, f *Function) {
 // checkVM refuses what a virtual machine cannot have: sockets and memory of the host.
 // Its own huge pages are for DPDK applications.
 func checkVM(d *parse.Decoder, f *Function, values map[string]*yaml.Node) {
+	if n := values["tuns"]; n != nil {
+		d.Fail(n, "remove it, or write runtime: runc", "tuns cannot be given with runtime: vm: a program in a virtual machine makes its own")
+	}
 	if n := values["hugepages"]; n != nil {
 		switch {
 		case !f.HasPort(FaceDPDK):
@@ -153,7 +158,7 @@ func checkRuntime(d *parse.Decoder, f *Function, values map[string]*yaml.Node) {
 	if values["external"] == nil {
 		d.FailAt(f.Pos, `add one, such as "external: {container: my-du}"`, "runtime: external needs the field \"external\"")
 	}
-	for _, name := range []string{"command", "env", "cpus", "memory", "pids", "hugepages", "restart"} {
+	for _, name := range []string{"command", "env", "cpus", "memory", "pids", "hugepages", "restart", "tuns"} {
 		if n := values[name]; n != nil {
 			d.Fail(n, "remove it, or choose another runtime", "%s cannot be given with runtime: external, because Drayage does not start the function", name)
 		}

@@ -61,6 +61,7 @@ func TestParseFillsEveryField(t *testing.T) {
 			Restart: RestartNever, Ports: []Port{{Name: "f1u", Face: FaceNetdev, MTU: 1600, Queues: 1}},
 		}, {
 			Name: "probe", Runtime: RuntimeProcess, Command: []string{"sleep", "infinity"}, Restart: RestartNever,
+			Tuns:  []Tun{{Name: "tun0", IP: netip.MustParsePrefix("172.16.0.1/24"), MTU: 1400}, {Name: "tun1", IP: netip.MustParsePrefix("fd00:16::1/64"), MTU: 1500}},
 			Ports: []Port{{Name: "n4", Face: FaceNative, MTU: 1500, Queues: 1, Hold: &Hold{Packets: 64, Beyond: BeyondCopy}}},
 		}, {
 			Name: "upf", Runtime: RuntimeExternal, External: &External{Container: "upf-0"}, Restart: RestartNever,

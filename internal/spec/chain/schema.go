@@ -31,6 +31,7 @@ func Definitions() schema.Schema {
 		{Name: "hugepages", Value: parse.ObjectSchema("hugepages", "The maximum of huge pages of a function, by page size. With runtime `vm` only pages of 2Mi, and only with dpdk ports: they are part of the machine's memory, by default 512Mi.", hugePageFields)},
 		{Name: "external", Value: append(parse.ObjectSchema("external", "A container or process that Drayage did not start: exactly one of the fields.", externalFields), schema.Rules(externalRules)...)},
 		{Name: "port", Value: parse.ObjectSchema("port", "What a function sees of a link. Its properties never change while the function runs.", portFields)},
+		{Name: "tun", Value: parse.ObjectSchema("tun", "A TUN interface of a function. Only its own program sees the packets: it is on no link.", tunFields)},
 		{Name: "hold", Value: parse.ObjectSchema("hold", "Limits how many of its peer's buffers a native or dpdk port holds, on shared memory (transport shm).", holdFields)},
 		{Name: "link", Value: parse.ObjectSchema("link", "Joins two or more ends and says what the link must do.", linkFields)},
 		{Name: "messages", Value: parse.ObjectSchema("messages", "Messages that native ports pass in addition to packets: each is contiguous, and arrives whole.", messagesFields)},
@@ -136,7 +137,8 @@ const functionRules = `{
 	          "memory": false,
 	          "pids": false,
 	          "hugepages": false,
-	          "restart": false
+	          "restart": false,
+	          "tuns": false
 	        }
 	      },
 	      "else": {
@@ -162,7 +164,8 @@ const functionRules = `{
 	            "properties": {
 	              "1Gi": false
 	            }
-	          }
+	          },
+	          "tuns": false
 	        },
 	        "if": {
 	          "properties": {

@@ -94,6 +94,10 @@ func TestSchemaAndParserHaveTheSameDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	tunnelled, err := Parse("least", []byte(strings.Replace(least, "- name: a", "- name: a\n    tuns: [{name: t, ip: 10.0.0.1/24}]", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
 	hosted, err := Parse("hosted", []byte("apiVersion: drayage/v1\nkind: Chain\nname: c\nhosts: {names: [a, b], underlay: {}}\nfunctions: [{name: f, host: a}]\n"))
 	if err != nil {
 		t.Fatal(err)
@@ -116,6 +120,7 @@ func TestSchemaAndParserHaveTheSameDefaults(t *testing.T) {
 		"link.isolation":       l.Isolation,
 		"link.traffic":         l.Traffic,
 		"requires.percentile":  l.Requires.Percentile,
+		"tun.mtu":              tunnelled.Functions[0].Tuns[0].MTU,
 		"hold.beyond":          f.Ports[1].Hold.Beyond,
 		"messages.count":       l.Messages.Count,
 		"underlay.mtu":         hosted.Hosts.Underlay.MTU,
