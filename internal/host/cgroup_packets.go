@@ -6,8 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
+	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -39,12 +42,43 @@ func (c Cgroup) LimitPacketOptions() error {
 	return nil
 }
 
-// ProbePacketOptions reports whether a cgroup can limit them here. It leaves nothing behind.
+// probePrefix begins the name of a probe's cgroup. No chain's name begins with a dot.
+const probePrefix = ".probe-"
+
+func probeGroup(pid int) Cgroup {
+	return Cgroup{Path: ownPrefix}.Child(probePrefix + strconv.Itoa(pid))
+}
+
+// CollectProbes removes the cgroups of probes whose process was killed.
+func CollectProbes(ctx context.Context) error {
+	dirs, err := Cgroup{Path: ownPrefix}.dirs()
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, dir := range dirs {
+		entries, err := os.ReadDir(dir)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
+		for _, e := range entries {
+			number, isProbe := strings.CutPrefix(e.Name(), probePrefix)
+			pid, err := strconv.Atoi(number)
+			if isProbe && err == nil && pid > 0 && errors.Is(unix.Kill(pid, 0), unix.ESRCH) {
+				errs = append(errs, removeCgroup(ctx, probeGroup(pid).Path))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// ProbePacketOptions reports whether a cgroup can limit them here. It leaves nothing behind,
+// unless it is killed: see CollectProbes.
 func ProbePacketOptions() error {
 	if os.Geteuid() != 0 {
 		return unix.EPERM
 	}
-	c := Cgroup{Path: fmt.Sprintf("%s/probe-%d", ownPrefix, os.Getpid())}
+	c := probeGroup(os.Getpid())
 	err := c.Create(Limits{})
 	if err == nil {
 		err = c.LimitPacketOptions()

@@ -3,10 +3,11 @@
 package host
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
-	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -48,8 +49,28 @@ func TestPacketOptionsOnThisHost(t *testing.T) {
 	if works, probed := c.LimitPacketOptions(), ProbePacketOptions(); (works == nil) != (probed == nil) {
 		t.Errorf("the probe: %v; a group: %v", probed, works)
 	}
-	if exists, err := (Cgroup{Path: fmt.Sprintf("%s/probe-%d", ownPrefix, syscall.Getpid())}).Exists(); exists || err != nil {
+	if exists, err := probeGroup(os.Getpid()).Exists(); exists || err != nil {
 		t.Errorf("the probe's group is left: %v, %v", exists, err)
+	}
+}
+
+// TestProbesAreCollected: the group of a probe that was killed is removed, and not that of one
+// that runs.
+func TestProbesAreCollected(t *testing.T) {
+	testenv.Root(t)
+	ended := exec.Command("true")
+	testenv.Must(t, ended.Run())
+	stale, own := probeGroup(ended.Process.Pid), probeGroup(os.Getppid())
+	for _, c := range []Cgroup{stale, own} {
+		create(t, c, Limits{})
+		t.Cleanup(func() { testenv.Must(t, removeCgroup(context.Background(), c.Path)) })
+	}
+	testenv.Must(t, CollectProbes(context.Background()))
+	if exists, err := stale.Exists(); exists || err != nil {
+		t.Errorf("the group of an ended process is left: %v, %v", exists, err)
+	}
+	if exists, err := own.Exists(); !exists || err != nil {
+		t.Errorf("the group of a running process is removed: %v, %v", exists, err)
 	}
 }
 

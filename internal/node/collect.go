@@ -16,7 +16,8 @@ import (
 )
 
 // Collect removes uncommitted chains whose maker is gone, and returns them. Chains
-// that are up, lost or in use stay. A broken chain is an error that says so.
+// that are up, lost or in use stay. A broken chain is an error that says so. What a
+// killed probe has left is removed as well.
 func (n *Node) Collect(ctx context.Context) ([]Found, error) {
 	removed := []Found{}
 	var errs []error
@@ -39,7 +40,7 @@ func (n *Node) Collect(ctx context.Context) ([]Found, error) {
 		}
 		return nil
 	})
-	return removed, errors.Join(append(errs, err)...)
+	return removed, errors.Join(append(errs, err, host.CollectProbes(ctx))...)
 }
 
 // collectOne removes a leftover, if it still is one after locking.
