@@ -57,7 +57,7 @@ experiments: ## install what is missing, build, measure every published experime
 .PHONY: build
 build: ## build every program into bin/
 	@$(say) "building every program into bin/ with $$($(GO) version | cut -d' ' -f3)"
-	@$(MAKE) --no-print-directory programs gen port iq pmd vnf
+	@$(MAKE) --no-print-directory programs gen port iq pmd vnf sctp
 	@ls bin | sed 's,^,  bin/,'
 
 .PHONY: programs
@@ -104,6 +104,15 @@ vnf: ## build dray-vnf, network functions on DPDK ports, into bin/
 		meson setup $$([ ! -f out/vnf-plain/build.ninja ] || echo --reconfigure) -Dbuildtype=release out/vnf-plain dataplane/vnf >/dev/null; \
 		ninja -C out/vnf-plain dray-vnf >/dev/null; \
 		install -t bin out/vnf-plain/dray-vnf; \
+	fi
+
+.PHONY: sctp
+sctp: ## build libdray_sctp, SCTP where the kernel has none, into bin/
+	@mkdir -p bin
+	@if ! pkg-config --exists usrsctp; then echo 'libdray_sctp is not built: pkg-config finds no usrsctp (scripts/setup.sh run installs it)'; else \
+		meson setup $$([ ! -f out/sctp-plain/build.ninja ] || echo --reconfigure) -Dbuildtype=release out/sctp-plain dataplane/sctp >/dev/null; \
+		ninja -C out/sctp-plain libdray_sctp.so >/dev/null; \
+		install -m 644 -t bin out/sctp-plain/libdray_sctp.so; \
 	fi
 
 .PHONY: man

@@ -118,11 +118,13 @@ missing_needs() {
 	[ -s "$ca_bundle" ] || echo "$ca_bundle ca-certificates"
 	[ -e /usr/include/stdlib.h ] || echo "/usr/include/stdlib.h libc6-dev"
 	compgen -G '/usr/lib/*/pkgconfig/libdpdk.pc' >/dev/null || echo "libdpdk.pc libdpdk-dev"
+	compgen -G '/usr/lib/*/pkgconfig/usrsctp.pc' >/dev/null || echo "usrsctp.pc libusrsctp-dev"
 	if [ "$set" = kube ]; then
 		compgen -G '/usr/lib/*/pkgconfig/libseccomp.pc' >/dev/null || echo "libseccomp.pc libseccomp-dev"
 	fi
 	if [ "$set" = test ]; then
 		[ -e /usr/include/zmq.h ] || echo "/usr/include/zmq.h libzmq3-dev"
+		[ -e /usr/include/netinet/sctp.h ] || echo "netinet/sctp.h libsctp-dev"
 		[ -e /usr/aarch64-linux-gnu/include/stdlib.h ] || echo "/usr/aarch64-linux-gnu/include/stdlib.h libc6-dev-arm64-cross"
 		# libFuzzer and the sanitizers of clang are a package of their own, and named after its version.
 		compgen -G "$(clang -print-resource-dir 2>/dev/null)/lib/linux/libclang_rt.fuzzer-*.a" >/dev/null ||

@@ -74,7 +74,7 @@ compute_lane() {
 	mapfile -t chosen < <(matching "$sequential")
 	# As lint and make build compile, so that nothing is compiled twice.
 	[ ${#chosen[@]} -eq 0 ] || CGO_ENABLED=0 go_test -trimpath "${chosen[@]}" || status=1
-	for project in port gen iq pmd vnf; do
+	for project in port gen iq pmd vnf sctp; do
 		dataplane/test.sh "$project" || status=1
 	done
 	scripts/fuzz.sh "${FUZZ_SMOKE:-2s}" || status=1

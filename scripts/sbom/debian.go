@@ -35,6 +35,9 @@ func (d *debian) of(file string) ([]cdx.Component, error) {
 	if len(needed) == 0 { // static
 		needed = []string{"libc.a", "libgcc.a"}
 	}
+	if filepath.Base(file) == "libdray_sctp.so" {
+		needed = append(needed, "libusrsctp.a") // compiled in
+	}
 	for _, library := range needed {
 		if strings.HasPrefix(library, "librte_eal.") {
 			needed = append(needed, "librte_eal.so") // of the headers, whose functions are compiled in

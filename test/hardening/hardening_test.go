@@ -35,6 +35,7 @@ var shipped = []file{
 	{"dray-vnf", Program, []string{"vnf-plain/libvnf.a.p", "vnf-plain/dray-vnf.p"}},
 	{"libdray_iq.so", Library, []string{"iq-plain/libdray.a.p", "iq-plain/libdray_iq.so.p"}},
 	{"librte_net_dray.so", Library, []string{"pmd-plain/libdray.a.p", "pmd-plain/librte_net_dray.so.p"}},
+	{"libdray_sctp.so", Library, []string{"sctp-plain/libdray_sctp.so.p"}},
 }
 
 func TestShippedFiles(t *testing.T) {
