@@ -17,6 +17,7 @@ func (p *planner) placeFunctions() {
 	for i := range p.chain.Functions {
 		f := &p.chain.Functions[i]
 		p.checkRuntime(f)
+		p.checkSCTP(f)
 		p.warnOfHugePages(f)
 		p.warnOfEAL(f)
 		p.plan.Functions = append(p.plan.Functions, Function{
@@ -54,6 +55,23 @@ func (p *planner) checkRuntime(f *chain.Function) {
 	case item.Status == inventory.NeverRun:
 		p.warn("function %s: runtime %s has never been run on this host", f.Name, f.Runtime)
 	}
+}
+
+// checkSCTP refuses packets of SCTP's own from a container: without the kernel's SCTP they
+// need a capability, which no container of Drayage has.
+func (p *planner) checkSCTP(f *chain.Function) {
+	item := inventory.Find(p.inv.Protocols, inventory.ProtocolSCTP)
+	if f.SCTP != chain.SCTPIP || !f.Runtime.Contained() || (item != nil && item.Status == inventory.OK) {
+		return
+	}
+	p.violate(Violation{
+		Subject:    "function " + f.Name,
+		Constraint: "sctp ip",
+		Pos:        at(f.FieldPos, "sctp", f.Pos),
+		Hard:       true,
+		Reason:     fmt.Sprintf("this host's kernel has no SCTP, and without it SCTP packets need CAP_NET_RAW, which runtime %s does not give", f.Runtime),
+		Fix:        "write sctp: udp for this function and its peers, or runtime: process, or load the kernel's module (modprobe sctp)",
+	})
 }
 
 // warnOfHugePages reports the system calls allowed beyond the default seccomp profile:

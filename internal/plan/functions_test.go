@@ -55,6 +55,9 @@ func TestViolationsOfFunctions(t *testing.T) {
 		{"runtime missing", func(a, _ *chain.Function, _ *inventory.Inventory) {
 			a.Runtime = chain.RuntimeDocker
 		}, "function a", "runtime docker", "missing on this host: dockerd is not installed", true},
+		{"SCTP packets from a container", func(a, _ *chain.Function, _ *inventory.Inventory) {
+			a.Runtime, a.SCTP = chain.RuntimeRunc, chain.SCTPIP
+		}, "function a", "sctp ip", "this host's kernel has no SCTP", true},
 		{"runtime unknown", func(a, _ *chain.Function, _ *inventory.Inventory) {
 			a.Runtime = "vm"
 		}, "function a", "runtime vm", "there is no such runtime", true},

@@ -201,6 +201,11 @@ func (s Spec) Binds() ([]Bind, error) {
 		}
 		list = append(list, Bind{Source: driver, Target: filepath.Join(dpdk.LibInside, filepath.Base(driver))})
 	}
+	sctp, err := s.sctpBinds()
+	if err != nil {
+		return nil, err
+	}
+	list = append(list, sctp...)
 	for _, v := range s.Vdevs {
 		if v.Dir != "" {
 			list = append(list, Bind{Source: v.Dir, Target: v.Inside(), Writable: !v.ReadOnly})
@@ -276,10 +281,14 @@ func (s Spec) Application(inside bool) (dpdk.Application, error) {
 	return app, nil
 }
 
-// Resolve passes a function's program the arguments to attach to its dpdk ports.
-// It returns the function with the environment variable, and the command with
-// dpdk.Argument replaced. A function without dpdk ports is unchanged.
+// Resolve passes a function's program what its SCTP sockets need, and the arguments to
+// attach to its dpdk ports. It returns the function with the environment variables, and
+// the command with dpdk.Argument replaced. A function without either is unchanged.
 func (s Spec) Resolve(argv []string, inside bool) (Spec, []string, error) {
+	s, err := s.withSCTP(inside)
+	if err != nil {
+		return s, nil, err
+	}
 	if len(s.Vdevs) == 0 || !s.HasDpdkPorts() {
 		return s, argv, nil
 	}

@@ -43,6 +43,7 @@ func Inspect(ctx context.Context, drivers []transport.Driver, runtimes []runtime
 		Instruments: make([]inventory.Item, len(instruments)),
 		DPDK:        dpdkItems(),
 		Protections: protections(host.RefusesRights(), host.ProbePacketOptions()),
+		Protocols:   []inventory.Item{sctp(host.ProbeSCTP())},
 		Interfaces:  interfaces,
 	}
 	var probes sync.WaitGroup

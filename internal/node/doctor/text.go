@@ -46,7 +46,7 @@ func Text(w io.Writer, inv *inventory.Inventory, width int) error {
 		title string
 		items []inventory.Item
 	}{
-		{"Transports", transports}, {"Runtimes", inv.Runtimes}, {"DPDK", inv.DPDK}, {"Protections", inv.Protections}, {"Qdiscs", inv.Qdiscs}, {"Instruments", inv.Instruments},
+		{"Transports", transports}, {"Runtimes", inv.Runtimes}, {"DPDK", inv.DPDK}, {"Protections", inv.Protections}, {"Protocols", inv.Protocols}, {"Qdiscs", inv.Qdiscs}, {"Instruments", inv.Instruments},
 	} {
 		if len(section.items) == 0 {
 			continue // older inventories lack it

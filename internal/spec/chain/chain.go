@@ -65,6 +65,14 @@ const (
 // Contained reports whether the function runs in a container of this host's own kernel.
 func (n RuntimeName) Contained() bool { return n == RuntimeRunc || n == RuntimeDocker }
 
+// SCTP is how a function's SCTP sockets work where the kernel has no SCTP.
+type SCTP string
+
+const (
+	SCTPIP  SCTP = "ip"  // packets of IP protocol 132
+	SCTPUDP SCTP = "udp" // in UDP (RFC 6951)
+)
+
 // Function is a container or process that handles packets (a VNF or CNF).
 type Function struct {
 	Name      string            `json:"name"`
@@ -80,6 +88,7 @@ type Function struct {
 	Pids      int               `json:"pids,omitempty"`      // 0: the runtime's default of 512
 	HugePages []HugePages       `json:"hugepages,omitempty"` // one entry a page size, ascending
 	Restart   Restart           `json:"restart"`
+	SCTP      SCTP              `json:"sctp,omitempty"`     // empty: what the kernel has
 	External  *External         `json:"external,omitempty"` // exactly for RuntimeExternal
 	VM        *VM               `json:"vm,omitempty"`       // only for RuntimeVM; nil: the defaults
 	Ports     []Port            `json:"ports"`

@@ -52,6 +52,8 @@ var functionFields = []parse.Field[Function]{
 		schema.Ref("hugepages"), DecodeHugePages, func(f *Function) *[]HugePages { return &f.HugePages }),
 	parse.ChoiceField("restart", "When the command is restarted after it ends.",
 		restarts, func(f *Function) *Restart { return &f.Restart }).Default("never"),
+	parse.ChoiceField("sctp", "That the function's programs use SCTP, in user space if need be: `ip`, with packets of IP protocol 132: the kernel's SCTP, or, if it has none, libdray_sctp's, which needs runtime `process`; `udp`, libdray_sctp's in UDP datagrams (RFC 6951, port 9899), which needs no capability, and the same at the other end. The library is preloaded into the function's programs. Default: only what the kernel has.",
+		sctpModes, func(f *Function) *SCTP { return &f.SCTP }),
 	{Name: "external", Doc: "The running container or process; required for runtime `external`.",
 		Form: schema.Ref("external"), Decode: decodeExternal},
 	{Name: "vm", Doc: "The machine, for runtime `vm`. The function's cpus are its virtual CPUs, each pinned to a host CPU. The function's memory limits the command; the machine has 256Mi more, plus the huge pages of its DPDK applications.",
@@ -149,6 +151,9 @@ func checkRuntime(d *parse.Decoder, f *Function, values map[string]*yaml.Node) {
 	if f.Runtime == RuntimeVM {
 		checkVM(d, f, values)
 	}
+	if n := values["sctp"]; n != nil && f.Runtime == RuntimeVM {
+		d.Fail(n, "remove it: the machine's own kernel, Debian's, has the module sctp", "sctp cannot be given with runtime: vm")
+	}
 	if f.Runtime == RuntimeDocker && values["image"] == nil {
 		d.FailAt(f.Pos, `add one, such as "image: debian:12"`, "runtime: docker needs an image")
 	}
@@ -158,7 +163,7 @@ func checkRuntime(d *parse.Decoder, f *Function, values map[string]*yaml.Node) {
 	if values["external"] == nil {
 		d.FailAt(f.Pos, `add one, such as "external: {container: my-du}"`, "runtime: external needs the field \"external\"")
 	}
-	for _, name := range []string{"command", "env", "cpus", "memory", "pids", "hugepages", "restart", "tuns"} {
+	for _, name := range []string{"command", "env", "cpus", "memory", "pids", "hugepages", "restart", "tuns", "sctp"} {
 		if n := values[name]; n != nil {
 			d.Fail(n, "remove it, or choose another runtime", "%s cannot be given with runtime: external, because Drayage does not start the function", name)
 		}

@@ -51,7 +51,7 @@ func TestParseFillsEveryField(t *testing.T) {
 		Functions: []Function{{
 			Name: "cu-up", Runtime: RuntimeRunc, Rootfs: "/srv/cu-up", Command: []string{"/usr/bin/cu-up", "--workers", "2"},
 			Env: map[string]string{"LOG_LEVEL": "info", "SHARDS": "2"}, CPUs: CPURequest{Count: 2}, Memory: 512 << 20, Pids: 64,
-			HugePages: []HugePages{{2 << 20, 64 << 20}, {1 << 30, 1 << 30}}, Restart: RestartOnFailure,
+			HugePages: []HugePages{{2 << 20, 64 << 20}, {1 << 30, 1 << 30}}, Restart: RestartOnFailure, SCTP: SCTPUDP,
 			Ports: []Port{
 				{Name: "f1u", Face: FaceNetdev, IP: netip.MustParsePrefix("10.38.0.1/24"), MAC: "02:00:00:00:00:01", MTU: 1600, Queues: 2},
 				{Name: "n3", Face: FaceNetdev, IP: netip.MustParsePrefix("fd00:3::1/64"), MTU: 1500, Queues: 1},

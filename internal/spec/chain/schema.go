@@ -138,7 +138,8 @@ const functionRules = `{
 	          "pids": false,
 	          "hugepages": false,
 	          "restart": false,
-	          "tuns": false
+	          "tuns": false,
+	          "sctp": false
 	        }
 	      },
 	      "else": {
@@ -160,6 +161,7 @@ const functionRules = `{
 	      },
 	      "then": {
 	        "properties": {
+	          "sctp": false,
 	          "hugepages": {
 	            "properties": {
 	              "1Gi": false

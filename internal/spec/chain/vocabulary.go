@@ -8,6 +8,7 @@ var (
 	policies    = []OnInfeasible{Refuse, Warn}
 	runtimes    = []RuntimeName{RuntimeRunc, RuntimeProcess, RuntimeDocker, RuntimeVM, RuntimeExternal}
 	VMKernels   = []VMKernel{VMKernelGeneric, VMKernelLowLatency, VMKernelRT}
+	sctpModes   = []SCTP{SCTPIP, SCTPUDP}
 	vmRuntimes  = []RuntimeName{RuntimeProcess, RuntimeRunc}
 	restarts    = []Restart{RestartNever, RestartOnFailure, RestartAlways}
 	Faces       = []Face{FaceNetdev, FaceNative, FaceDPDK}

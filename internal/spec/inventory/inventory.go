@@ -36,6 +36,9 @@ func NotTried(name string) Item {
 // Untried reports whether the item is one that NotTried made.
 func (i Item) Untried() bool { return i.Status == NeverRun && i.Fix != "" }
 
+// ProtocolSCTP is the Item of Protocols that says whether the kernel has SCTP.
+const ProtocolSCTP = "sctp"
+
 // Inventory is one host as the planner sees it.
 type Inventory struct {
 	Host        Host          `json:"host"`
@@ -45,6 +48,7 @@ type Inventory struct {
 	Instruments []Item        `json:"instruments"`
 	DPDK        []Item        `json:"dpdk,omitempty"`        // requirements of functions with dpdk ports
 	Protections []Item        `json:"protections,omitempty"` // how this kernel protects functions from each other
+	Protocols   []Item        `json:"protocols,omitempty"`   // of the kernel, which functions may need
 	Interfaces  []Interface   `json:"interfaces"`            // candidates for uplinks
 	Calibration []Calibration `json:"calibration,omitempty"`
 	// CalibrationFault says why the stored calibration cannot be used, and what to do.
