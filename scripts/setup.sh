@@ -50,6 +50,7 @@ osmo-ggsn     osmo-ggsn
 sgsnemu       osmo-ggsn
 prometheus    prometheus
 promtool      prometheus
+redis-cli     redis-tools
 redis-server  redis-server
 scapy         python3-scapy
 shellcheck    shellcheck
@@ -78,8 +79,8 @@ dockerd       docker.io
 docker        docker-cli
 mmdebstrap    mmdebstrap
 oslat         rt-tests
-redis-server  redis-server
 qemu-system-x86_64 qemu-system-x86
+redis-server  redis-server
 stress-ng     stress-ng
 '
 

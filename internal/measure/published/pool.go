@@ -33,12 +33,15 @@ const (
 	// poolPatience is how long a pool may take to have its workers, and they their
 	// sessions.
 	poolPatience = 30 * time.Second
+	// poolAnswer is how long the store may take to answer for a session that moved.
+	poolAnswer = time.Second
 	// poolTick is the interval of the reports of balancer and workers.
 	poolTick = 50 * time.Millisecond
 )
 
 // poolText is a load balancer, its workers, and a store on a bridge that the workers
-// share. A worker that is to be added starts with a signal.
+// share. A worker that is to be added, and the generator around an event, start with a
+// signal. That generator sleeps between packets: it takes no CPU from the others.
 //
 //	a.p0 === nic.lb.feed1 === feed.w1.store ---+
 //	            lb.feed2 === feed.w2.store ----+--- store.redis
@@ -48,7 +51,7 @@ func poolText(_ *inventory.Inventory, c experiment.Cell) string {
 	for i, name := range poolWorkers(c) {
 		feed, command := fmt.Sprintf("feed%d", i+1), workerCommand(c)
 		if i == c.Workers {
-			command = fmt.Sprintf(`sh, -c, "trap : USR1; echo %s; sleep infinity & wait; exec \"$@\"", sh, %s`, ready, command)
+			command = waiting(command)
 		}
 		ports += fmt.Sprintf(", {name: %s, face: dpdk}", feed)
 		own := "{name: feed, face: dpdk}"
@@ -64,9 +67,27 @@ func poolText(_ *inventory.Inventory, c experiment.Cell) string {
 			store, c.Runtime, storeProgram, storeAddress, storePort)
 		fmt.Fprintf(&links, "  - {name: %s, ends: [%s], transport: bridge}\n", storePort, strings.Join(members, ", "))
 	}
-	return fmt.Sprintf("functions:\n  - {name: %s, runtime: %s, ports: [{name: %s, face: native}]}\n", client, c.Runtime, clientPort) +
+	return fmt.Sprintf("functions:\n  - {name: %s, runtime: %s%s, ports: [{name: %s, face: native}]}\n", client, c.Runtime, trafficField(c), clientPort) +
 		fmt.Sprintf("  - {name: %s, runtime: %s, command: [%s], ports: [%s]}\n", balancer, c.Runtime, vnfCommand("lb, --announced"), ports) + functions.String() +
 		fmt.Sprintf("links:\n  - {name: link, ends: [%s.%s, %s.nic], transport: shm}\n", client, clientPort, balancer) + links.String()
+}
+
+// waiting is a command that starts with SIGUSR1.
+func waiting(command string) string {
+	return fmt.Sprintf(`sh, -c, "trap : USR1; echo %s; sleep infinity & wait; exec \"$@\"", sh, %s`, ready, command)
+}
+
+// trafficField is the generator around an event, as a field of its function.
+func trafficField(c experiment.Cell) string {
+	if c.Event == "" {
+		return ""
+	}
+	path, err := instrument.FindOwn(generator)
+	if err != nil {
+		path = generator // the function does not find it either, and says so
+	}
+	return ", command: [" + waiting(fmt.Sprintf("%q, ping, --port, \"dray:%s\", --flows, \"%d\", --size, \"%d\", --rate, %dpps, --duration, %v, --catch-up, 100ms, --peer-timeout, %v",
+		path, clientPort, poolFlows, echoFrame, poolRate, poolTraffic, poolPatience)) + "]"
 }
 
 // poolWorkers are the names of a pool's workers; the last may be added later.

@@ -51,7 +51,7 @@ type poolTrial struct {
 	from          instrument.Endpoint // the generator's port
 	workers       []string            // that have sessions, before the event
 	before, after sessions            // the event
-	told          string              // what happened, for the record
+	gone          string              // the worker that the event has ended
 }
 
 // sessions are the counts of all processes that a pool's workers have had.
@@ -60,52 +60,45 @@ type sessions struct {
 	begun int // of these, the ones that began there
 }
 
-// traffic sends to the pool, and receives from it, in one thread.
-func (p *poolTrial) traffic(ctx context.Context, length time.Duration, rate uint64) (record.Trial, error) {
-	return instrument.Draygen{Quantity: record.QFrames}.Loop(ctx, p.from, p.from, instrument.Params{
-		Duration: length, PacketRate: rate, Frame: echoFrame, Encap: &instrument.Encapsulation{Users: poolFlows},
-	})
-}
-
-// rate is how many packets the pool returns. Each worker must have a part in that.
+// rate is how many packets the pool returns to a thread that sends and receives. Each
+// worker must have a part in that.
 func (p *poolTrial) rate(ctx context.Context, length time.Duration) (record.Trial, error) {
-	t, err := p.traffic(ctx, length, 0)
+	params := instrument.Params{Duration: length, Frame: echoFrame, Encap: &instrument.Encapsulation{Users: poolFlows}}
+	t, err := instrument.Draygen{Quantity: record.QFrames}.Loop(ctx, p.from, p.from, params)
 	if err != nil {
 		return t, err
 	}
-	return t, p.await(ctx, "each worker has sessions", p.serves)
+	for _, worker := range p.workers {
+		if reported(p.live.LogTail(worker, poolLog)).had == 0 {
+			return t, fmt.Errorf("worker %s got no packet; its last output: %s", worker, p.live.LogTail(worker, 1))
+		}
+	}
+	return t, nil
 }
 
-// disturbed is what the event costs under traffic, which must go on until the pool has
-// coped with it.
+// disturbed is what the event costs under traffic.
 func (p *poolTrial) disturbed(ctx context.Context) (record.Trial, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	happened := make(chan error, 1)
-	go func() {
-		err := p.event(ctx)
-		if err != nil {
-			cancel() // the traffic serves nothing
-		}
-		happened <- err
-	}()
-	t, err := p.traffic(ctx, poolTraffic, poolRate)
-	t.Quantity = record.QPool
-	select {
-	case why := <-happened:
-		if why != nil {
-			return t, why
-		}
-	default:
-		cancel()
-		<-happened // it uses the pool
-		return t, errors.Join(err, fmt.Errorf("the traffic of %v ended before the pool had coped with the event", poolTraffic))
+	t := record.Trial{Quantity: record.QPool, Start: time.Now(), Marks: []string{}}
+	if err := p.start(ctx, client); err != nil {
+		return t, err
 	}
+	if err := p.event(ctx); err != nil {
+		return t, err
+	}
+	got, ended := answers(p.live.LogTail(client, poolLog))
+	if ended {
+		return t, fmt.Errorf("the traffic of %v ended before the pool had coped with the event", poolTraffic)
+	}
+	err := p.await(ctx, "the generator's result", func() bool {
+		got, ended = answers(p.live.LogTail(client, poolLog))
+		return ended
+	})
 	if err != nil {
 		return t, err
 	}
-	t.Raw += p.told
-	t.Experiment, err = p.figures(t)
+	t.Duration = time.Since(t.Start)
+	t.Raw = fmt.Sprintf("%s: %+v, then %+v; %+v\n", p.cell.Event, p.before, p.after, got)
+	t.Experiment, err = p.figures(got)
 	return t, err
 }
 
@@ -119,26 +112,58 @@ func (p *poolTrial) event(ctx context.Context) error {
 		return err
 	}
 	p.before = p.sessions()
+	move := 1 // to an added worker, as many as like
+	if p.cell.Event != experiment.EventAdd {
+		move = reported(p.live.LogTail(p.victim(), poolLog)).had
+	}
 	if err := p.change(ctx); err != nil {
 		return err
 	}
-	if err := host.Sleep(ctx, poolSettled); err != nil {
+	if err := p.settle(ctx, move); err != nil {
 		return err
 	}
 	p.after = p.sessions()
-	p.told = fmt.Sprintf("%s: %+v, then %+v\n", p.cell.Event, p.before, p.after)
 	return nil
 }
+
+// settle waits until at least so many sessions have moved, and nothing changes any more.
+// Until the store has answered for a session, it looks as if it had begun again.
+func (p *poolTrial) settle(ctx context.Context, move int) error {
+	began := time.Now()
+	last, since := p.sessions(), began
+	for {
+		quiet := poolSettled
+		if last.begun > p.before.begun && p.cell.State == "" {
+			quiet = poolAnswer
+		}
+		if last.had-p.before.had >= move && time.Since(since) >= quiet {
+			return nil
+		}
+		if time.Since(began) > poolPatience {
+			return fmt.Errorf("%d sessions were to move, and within %v %d did", move, poolPatience, last.had-p.before.had)
+		}
+		if err := host.Sleep(ctx, poolTick/2); err != nil {
+			return err
+		}
+		if now := p.sessions(); now != last {
+			last, since = now, time.Now()
+		}
+	}
+}
+
+// victim is the worker that is killed or leaves.
+func (p *poolTrial) victim() string { return p.workers[len(p.workers)-1] }
 
 // change kills the last worker, makes it leave, or adds another.
 func (p *poolTrial) change(ctx context.Context) error {
 	if p.cell.Event == experiment.EventAdd {
-		return p.add(ctx)
+		return p.start(ctx, poolWorkers(p.cell)[p.cell.Workers])
 	}
-	victim, err := processOf(ctx, p.live, p.workers[len(p.workers)-1])
+	victim, err := processOf(ctx, p.live, p.victim())
 	if err != nil {
 		return err
 	}
+	p.gone = p.victim()
 	if p.cell.Event == experiment.EventKill {
 		return kill(victim)
 	}
@@ -148,27 +173,29 @@ func (p *poolTrial) change(ctx context.Context) error {
 	return victim.AwaitEnd(ctx)
 }
 
-// add starts the last worker, and waits until it has sessions.
-func (p *poolTrial) add(ctx context.Context) error {
-	name := poolWorkers(p.cell)[p.cell.Workers]
-	process, err := processOf(ctx, p.live, name)
+// start starts the command of a function that waits for a signal.
+func (p *poolTrial) start(ctx context.Context, function string) error {
+	if err := p.await(ctx, function+" waits", func() bool { return strings.Contains(p.live.LogTail(function, 1), ready) }); err != nil {
+		return err
+	}
+	process, err := processOf(ctx, p.live, function)
 	if err != nil {
 		return err
 	}
 	if !process.Signal(syscall.SIGUSR1) {
-		return fmt.Errorf("process %d ended before it was to start its worker", process.PID)
+		return fmt.Errorf("function %s ended before it was to start", function)
 	}
-	return p.await(ctx, "the added worker has sessions", func() bool { return reported(p.live.LogTail(name, poolLog)).had > 0 })
+	return nil
 }
 
-// await waits until something holds, as long as all functions run.
+// await waits until something holds, as long as all functions run that should.
 func (p *poolTrial) await(ctx context.Context, what string, holds func() bool) error {
 	for began := time.Now(); !holds(); {
 		functions, _, err := p.live.Status()
 		if err != nil {
 			return err
 		}
-		if i := slices.IndexFunc(functions, func(f node.FunctionStatus) bool { return f.Phase == node.PhaseFailed }); i >= 0 {
+		if i := slices.IndexFunc(functions, func(f node.FunctionStatus) bool { return f.Phase == node.PhaseFailed && f.Name != p.gone }); i >= 0 {
 			return fmt.Errorf("function %s ended; its last output: %s", functions[i].Name, p.live.LogTail(functions[i].Name, 2))
 		}
 		if time.Since(began) > poolPatience {
@@ -181,12 +208,10 @@ func (p *poolTrial) await(ctx context.Context, what string, holds func() bool) e
 	return nil
 }
 
-// serves reports whether every worker has sessions, and every flow one. A worker that
-// is to be added later waits for its signal.
+// serves reports whether every worker has sessions, and each flow is at one worker.
 func (p *poolTrial) serves() bool {
-	one := func(worker string) bool { return reported(p.live.LogTail(worker, poolLog)).had > 0 }
-	waits := p.cell.Event != experiment.EventAdd || strings.Contains(p.live.LogTail(poolWorkers(p.cell)[p.cell.Workers], 1), ready)
-	return waits && !slices.ContainsFunc(p.workers, func(w string) bool { return !one(w) }) && p.sessions().begun >= poolFlows
+	idle := func(worker string) bool { return reported(p.live.LogTail(worker, poolLog)).had == 0 }
+	return !slices.ContainsFunc(p.workers, idle) && p.sessions() == sessions{poolFlows, poolFlows}
 }
 
 // sessions adds up the reports of all workers.
@@ -199,24 +224,19 @@ func (p *poolTrial) sessions() (all sessions) {
 }
 
 // figures are what the event cost: sessions that began again, and packets without an
-// answer, which all were of sessions that moved.
-func (p *poolTrial) figures(t record.Trial) (*record.Experiment, error) {
-	if t.Delivery == nil {
-		return nil, errors.New("the traffic has no counts")
-	}
+// answer, as if all of them were of sessions that moved.
+func (p *poolTrial) figures(got answered) (*record.Experiment, error) {
 	lost, moved := p.after.begun-p.before.begun, p.after.had-p.before.had
-	if lost < 0 || moved < lost || moved > poolFlows {
+	if lost < 0 || moved < max(1, lost) || moved > poolFlows {
 		return nil, fmt.Errorf("of %d sessions %d moved and %d were lost: the workers' reports contradict each other", poolFlows, moved, lost)
 	}
-	e := &record.Experiment{Values: map[string]float64{
-		"sessions_lost": float64(lost), "sessions_kept": float64(poolFlows - lost), "sessions_moved": float64(moved), "packets_lost": float64(t.Delivery.Lost),
-	}}
-	if moved == 0 {
-		e.Why = map[string]string{"outage": "no session moved"}
-		return e, nil
+	if got.Rate <= 0 {
+		return nil, errors.New("the generator sent nothing")
 	}
-	e.Values["outage"] = float64(t.Delivery.Lost) / (poolRate * float64(moved) / poolFlows) * 1e3
-	return e, nil
+	return &record.Experiment{Values: map[string]float64{
+		"sessions_lost": float64(lost), "sessions_kept": float64(poolFlows - lost), "sessions_moved": float64(moved),
+		"packets_lost": float64(got.Lost), "outage": float64(got.Lost) / (got.Rate * float64(moved) / poolFlows) * 1e3,
+	}}, nil
 }
 
 func (p *poolTrial) killWorkers() {

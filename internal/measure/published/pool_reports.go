@@ -43,3 +43,23 @@ func workersUp(report string) (n int) {
 	}
 	return n
 }
+
+// answered is the generator's result.
+type answered struct {
+	Lost uint64
+	Rate float64 `json:"send_pps"`
+}
+
+// answers reads the generator's result; false: it goes on.
+func answers(log string) (got answered, ended bool) {
+	for _, text := range strings.Split(log, "\n") {
+		var line struct {
+			Event string
+			answered
+		}
+		if json.Unmarshal([]byte(text), &line) == nil && line.Event == "result" {
+			return line.answered, true
+		}
+	}
+	return got, false
+}

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/experiment"
 	"github.com/drayage/dray/test/testenv"
@@ -69,11 +68,20 @@ func TestWorkersUp(t *testing.T) {
 	}
 }
 
+func TestAnswers(t *testing.T) {
+	const log = "dray-ready\n" + `{"event":"interval","sent":10,"lost":3}` + "\n"
+	if got, ended := answers(log + `{"event":"result","lost":7,"se`); ended {
+		t.Errorf("half a result is %+v", got)
+	}
+	if got, ended := answers(log + `{"event":"result","lost":7,"send_pps":9990.5}`); !ended || got != (answered{7, 9990.5}) {
+		t.Errorf("%+v, %v", got, ended)
+	}
+}
+
 func TestWhatAnEventCosts(t *testing.T) {
-	lost := func(n uint64) record.Trial { return record.Trial{Delivery: &record.Delivery{Lost: n}} }
 	figures := func(before, after sessions, packets uint64) map[string]float64 {
 		t.Helper()
-		e, err := (&poolTrial{before: before, after: after}).figures(lost(packets))
+		e, err := (&poolTrial{before: before, after: after}).figures(answered{packets, 10_000})
 		testenv.Must(t, err)
 		return e.Values
 	}
@@ -81,14 +89,11 @@ func TestWhatAnEventCosts(t *testing.T) {
 	if v := figures(sessions{256, 256}, sessions{384, 256}, 50); v["sessions_lost"] != 0 || v["sessions_kept"] != 256 || v["sessions_moved"] != 128 || v["packets_lost"] != 50 || v["outage"] != 10 {
 		t.Errorf("with a store: %v", v)
 	}
-	if v := figures(sessions{300, 300}, sessions{428, 428}, 50); v["sessions_lost"] != 128 || v["sessions_kept"] != 128 || v["sessions_moved"] != 128 {
+	if v := figures(sessions{256, 256}, sessions{384, 384}, 50); v["sessions_lost"] != 128 || v["sessions_kept"] != 128 || v["sessions_moved"] != 128 {
 		t.Errorf("without a store: %v", v)
 	}
-	if v := figures(sessions{256, 256}, sessions{256, 256}, 0); v["sessions_moved"] != 0 || len(v) != 4 {
-		t.Errorf("no session moved, and the outage is in %v", v)
-	}
-	for _, after := range []sessions{{384, 200}, {256, 300}, {600, 256}} {
-		if e, err := (&poolTrial{before: sessions{256, 256}, after: after}).figures(lost(0)); err == nil || !strings.Contains(err.Error(), "contradict") {
+	for _, after := range []sessions{{384, 200}, {256, 300}, {600, 256}, {256, 256}} {
+		if e, err := (&poolTrial{before: sessions{256, 256}, after: after}).figures(answered{0, 10_000}); err == nil || !strings.Contains(err.Error(), "contradict") {
 			t.Errorf("%+v gives %+v, %v", after, e, err)
 		}
 	}

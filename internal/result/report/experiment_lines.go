@@ -89,13 +89,14 @@ func (d *ExperimentsData) line(e *experiment.Experiment, r experiment.Row) Exper
 }
 
 // valueOf is a trial's value of a figure, or why it has none that counts. If the load
-// was missed, times say nothing about the requested load.
+// was missed, times say nothing about the requested load. What becomes of sessions does
+// not depend on it.
 func valueOf(f experiment.Figure, t record.Trial) (v float64, failed string) {
 	v, ok := t.Experiment.Values[string(f)]
-	switch rate := f == "packet_rate" || f == "sent_rate" || f == "throughput"; {
+	switch anyLoad := f == "packet_rate" || f == "sent_rate" || f == "throughput" || f.Unit() == "sessions"; {
 	case t.Error != "":
 		return 0, t.Error
-	case !rate && slices.Contains(t.Marks, record.MarkLoadMissed):
+	case !anyLoad && slices.Contains(t.Marks, record.MarkLoadMissed):
 		return 0, rejected(t)
 	case !ok && t.Experiment.Why[string(f)] != "":
 		return 0, t.Experiment.Why[string(f)]

@@ -247,9 +247,9 @@ func TestEmulatedFiguresHaveNoRatio(t *testing.T) {
 	}
 }
 
-// A time under a missed load is rejected; a received rate is not.
+// A time under a missed load is rejected; a received rate is not, nor is a count of sessions.
 func TestMissedLoadsAreRejected(t *testing.T) {
-	for figure, want := range map[experiment.Figure]int{"latency_mean": 1, "packet_rate": 2} {
+	for figure, want := range map[experiment.Figure]int{"latency_mean": 1, "packets_lost": 1, "packet_rate": 2, "sessions_lost": 2} {
 		f := newExperiments(t)
 		f.run.Experiments[0].Rows[0].Figure = figure
 		for round, marks := range [][]string{{}, {record.MarkLoadMissed}} {
