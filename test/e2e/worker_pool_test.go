@@ -207,6 +207,6 @@ func TestAWorkerPoolWithoutAStore(t *testing.T) {
 	if again := p.reported("worker2")[1].Live; p.begun()-before < again {
 		t.Errorf("the killed worker is back with %d sessions, and only %d have begun again", again, p.begun()-before)
 	}
-	t.Logf("a worker was killed: %d sessions, %d lost", poolFlows, p.begun()-before)
+	t.Logf("a worker was killed, and came back: %d sessions, begun again %d times", poolFlows, p.begun()-before)
 	p.want(0, "down", p.chain)
 }
