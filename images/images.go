@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+
+	"github.com/drayage/dray/dataplane/iq"
 )
 
 //go:embed *.image ran
@@ -56,6 +58,9 @@ func Files(name string) map[string][]byte {
 	})
 	if err != nil {
 		return nil // embedded files can always be read
+	}
+	if name == "ran" { // its radio is built with the header of a library of ours
+		files["radio/"+iq.HeaderName] = iq.Header
 	}
 	return files
 }

@@ -107,7 +107,7 @@ func (n *Node) spec(c *chain.Chain, p *plan.Plan, f chain.Function) runtime.Spec
 		Function: f,
 		Dir:      filepath.Join(n.dir(c.Name), "fn", f.Name),
 		State:    n.StateDir,
-		Cgroup:   n.Cgroup(c.Name).Child("fn-" + f.Name),
+		Cgroup:   functionCgroup(n.Cgroup(c.Name), f.Name),
 	}
 	if placed := p.Function(f.Name); placed != nil {
 		s.CPUs = placed.CPUs

@@ -84,6 +84,11 @@ func obstacle(inv *inventory.Inventory, c experiment.Cell) string {
 			return why
 		}
 	}
+	if c.Tool == experiment.ToolRAN {
+		if why := ranObstacle(); why != "" {
+			return why
+		}
+	}
 	if c.Runtime == chain.RuntimeVM && inLab(inv) {
 		return "nested emulation: this host is itself a lab guest"
 	}

@@ -34,6 +34,8 @@ func dockerRecipe(c experiment.Cell) string {
 		return ""
 	case forwards || c.Tool == experiment.ToolRecovery && c.Transport != "":
 		return ownImage
+	case c.Tool == experiment.ToolRAN:
+		return ranImage
 	}
 	return baseImage
 }

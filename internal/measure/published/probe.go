@@ -43,5 +43,6 @@ var probes = map[experiment.Tool]probe{
 	experiment.ToolOneWay:     {oneWayText, oneWay, oneWayTime},
 	experiment.ToolSockets:    {socketsText, sockets, socketsTime},
 	experiment.ToolPool:       {poolText, pool, poolTime},
+	experiment.ToolRAN:        {ranText, ran, ranTime},
 	experiment.ToolClocks:     {clocksText, clocks, func(_ experiment.Cell, trial time.Duration) time.Duration { return trial + clockIntervals*clockExtra }},
 }

@@ -96,6 +96,9 @@ func patienceFor(run *report.ExperimentsRun, c experiment.Cell) time.Duration {
 	if c.Runtime == chain.RuntimeVM && c.Face == chain.FaceDPDK {
 		most += machinePatience
 	}
+	if c.Tool == experiment.ToolRAN {
+		most += ranAttachPatience + ranTime(c, run.Trial)
+	}
 	return most + 2*dockerExtra(c)
 }
 

@@ -17,6 +17,7 @@ const (
 	QImage    Quantity = "image"    // the program of an image
 	QRecovery Quantity = "recovery" // outage of a killed function
 	QPool     Quantity = "pool"     // what an event costs a pool of workers
+	QRAN      Quantity = "ran"      // a mobile's service by a RAN
 )
 
 // MarkNotRealtime marks a real-time claim that was measured without an RT kernel.

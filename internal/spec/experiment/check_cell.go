@@ -41,6 +41,7 @@ var toolCells = map[Tool]toolCell{
 	ToolCyclictest: {nil, []string{"runtime", "kernel", "stress"}, nil},
 	ToolSpin:       {[]string{"runtime"}, []string{"nohz_full"}, checkSpin},
 	ToolPool:       {[]string{"runtime", "workers"}, []string{"event", "state"}, checkPool},
+	ToolRAN:        {[]string{"transport", "face", "runtime"}, []string{"forwarding", "datapath", "hosts"}, checkRAN},
 }
 
 // checkFrames checks the rules of draygen's cells.
@@ -72,6 +73,16 @@ func checkImage(d *parse.Decoder, c *Cell, values map[string]*yaml.Node) {
 func checkSockets(d *parse.Decoder, c *Cell, values map[string]*yaml.Node) {
 	if c.KernelFace == KernelFaceVeth && c.Runtime == chain.RuntimeDocker {
 		d.Fail(values["runtime"], "write runc", "testpmd is the function's command, and no image of Drayage has it")
+	}
+}
+
+// checkRAN refuses ports that the radio of srsRAN does not have, and machines.
+func checkRAN(d *parse.Decoder, c *Cell, values map[string]*yaml.Node) {
+	if c.Face == chain.FaceDPDK {
+		d.Fail(values["face"], "write native for messages over shared memory, or netdev for ZeroMQ", "the radio has no dpdk port")
+	}
+	if c.Runtime == chain.RuntimeVM {
+		d.Fail(values["runtime"], "write process, runc or docker", "the base station of a RAN does not run in a virtual machine")
 	}
 }
 

@@ -17,6 +17,7 @@ var figureNames = append([]Figure{
 	"packet_rate", "sent_rate", "latency_mean", "latency_p99", "latency_max", "throughput", "round_trip", "jitter", "start_time", "memory", "wakeup_max", "stall_max", "ticks", "syscalls_dropped",
 	"disk", "threads", "memory_per_thread", "functions", "back_after", "outage", "clock_difference", "clock_bound", "runs", "build_time", "power", "energy_per_packet",
 	"sessions_lost", "sessions_kept", "sessions_moved", "packets_lost",
+	"attach_time", "uplink", "real_time", "cpu_epc", "cpu_enb", "cpu_ue", "subframe_enb", "subframe_ue", "s1_met",
 }, checkFigures...)
 
 var rowFields = []parse.Field[Row]{

@@ -153,6 +153,7 @@ const (
 	ToolSockets    Tool = "sockets"    // draygen over UDP sockets: as much as passes, then sequential round trips
 	ToolClocks     Tool = "clocks"     // both directions of a link at once, as if its ends had different clocks
 	ToolPool       Tool = "pool"       // a load balancer and workers with sessions: their packet rate, or what an event costs
+	ToolRAN        Tool = "ran"        // a mobile that attaches to a software RAN, and what it gets
 )
 
 // Figure is the part of a result that a row shows.
@@ -167,7 +168,9 @@ func (f Figure) Unit() string {
 }
 
 // PassFail reports whether the figure is a check: 1 if it holds, 0 if not.
-func (f Figure) PassFail() bool { return slices.Contains(checkFigures, f) || f == "runs" }
+func (f Figure) PassFail() bool {
+	return slices.Contains(checkFigures, f) || f == "runs" || f == "s1_met"
+}
 
 // Most reports whether the figure is a maximum, whose headline is the largest value
 // seen.
@@ -186,6 +189,8 @@ var figureUnits = map[Figure]string{
 	"clock_difference": "µs", "clock_bound": "µs", "build_time": "s",
 	"power": "W", "energy_per_packet": "µJ",
 	"sessions_lost": "sessions", "sessions_kept": "sessions", "sessions_moved": "sessions", "packets_lost": "packets",
+	"attach_time": "s", "uplink": "Mb/s", "real_time": "× real time",
+	"cpu_epc": "% of a CPU", "cpu_enb": "% of a CPU", "cpu_ue": "% of a CPU", "subframe_enb": "µs", "subframe_ue": "µs",
 }
 
 // checkFigures are the pass/fail results of the tool checks.
@@ -218,7 +223,13 @@ var toolFigures = map[Tool][]Figure{
 	ToolSockets:    {"packet_rate", "sent_rate", "round_trip", "latency_mean", "latency_p99", "latency_max"},
 	ToolClocks:     {"clock_difference", "clock_bound", "latency_mean"},
 	ToolPool:       {"packet_rate", "sent_rate", "sessions_lost", "sessions_kept", "sessions_moved", "packets_lost", "outage"},
+	ToolRAN: {
+		"attach_time", "round_trip", "throughput", "uplink", "real_time", "cpu_epc", "cpu_enb", "cpu_ue", "subframe_enb", "subframe_ue", "s1_met",
+	},
 }
+
+// FiguresOf are the figures that a tool gives.
+func FiguresOf(t Tool) []Figure { return slices.Clone(toolFigures[t]) }
 
 // Offered is the cell's load; zero if it has none.
 func (c Cell) Offered() matrix.Load {
