@@ -22,8 +22,8 @@ func (s Spec) TunSteps(user func(context.Context) (int, error)) []step.Step {
 	}}
 }
 
-// RenewTuns makes TUN interfaces anew before the command starts again, except those to which
-// another program of the function is attached.
+// RenewTuns replaces TUN interfaces before the command starts again. It leaves those alone
+// that another program of the function uses.
 func (s Spec) RenewTuns(ctx context.Context, user func(context.Context) (int, error)) error {
 	if len(s.Function.Tuns) == 0 {
 		return nil
