@@ -22,8 +22,12 @@ import (
 // Name is the transport's name in a chain file.
 const Name = "memif"
 
-// maxMTU is the limit that net_memif reports: frames of 1518 bytes.
-const maxMTU = 1500
+// maxMTU is what our driver file lets net_memif report. Alone it reports stockMTU, frames of 1518 bytes, although it
+// passes longer ones as well.
+const (
+	maxMTU   = 9216
+	stockMTU = 1500
+)
 
 // New returns the driver.
 func New() transport.Driver { return transport.Define(Name, caps, probe, build) }
@@ -55,8 +59,8 @@ func build(s transport.Spec) (*transport.Build, error) {
 	build.Report.Engine = "net_memif, in the functions' own DPDK"
 	others := server.User != client.User
 	build.Report.Vdevs = []transport.Vdev{
-		Device(server.Function, server.Name, server.MAC, true),
-		Device(client.Function, client.Name, client.MAC, false),
+		Device(server.Function, server.Name, server.MAC, s.MTU, true),
+		Device(client.Function, client.Name, client.MAC, s.MTU, false),
 	}
 	build.Report.Vdevs[0].Dir, build.Report.Vdevs[1].Dir = server.Dir, client.Dir
 	build.Report.Vdevs[0].PeerConnects = others
@@ -79,7 +83,7 @@ func build(s transport.Spec) (*transport.Build, error) {
 // Device is the device of an end. The server creates the socket in its Dir. net_memif requires
 // that the client can write to the directory of its path. A container gets a directory of its
 // own with a link to the socket: in the server's, it could take the socket's place.
-func Device(function, port string, mac net.HardwareAddr, server bool) dpdk.Vdev {
+func Device(function, port string, mac net.HardwareAddr, mtu int, server bool) dpdk.Vdev {
 	role, awaits := "role=client,zero-copy=yes", dpdk.MemifSocket
 	if server {
 		role, awaits = "role=server", ""
@@ -90,6 +94,7 @@ func Device(function, port string, mac net.HardwareAddr, server bool) dpdk.Vdev 
 		Awaits:  awaits,
 		// Zero-copy sends the client's memory, file by file.
 		SingleFileSegments: true,
+		NeedsFile:          mtu > stockMTU,
 	}
 }
 

@@ -48,12 +48,12 @@ var transportMTU = map[string]int{
 	"sr-iov":     9216, // taken by VF drivers
 	"af-xdp":     1500, // one buffer of a DPDK application
 	"dpdk-ring":  9216, // reported by net_mpring
-	"memif":      1500, // net_memif takes frames of 1518 bytes
+	"memif":      9216, // what our driver file lets net_memif take
 	"vhost-user": 9216, // the size of testpmd's buffers
 	"ovs-dpdk":   9216, // the size of its buffers
 	"ovs-dray":   9216,
 	"vpp":        9000, // the size of VPP's interfaces
-	"vpp-memif":  1500, // as memif
+	"vpp-memif":  1500, // net_memif alone takes frames of 1518 bytes
 	"vxlan":      maxMTU - VXLANOverhead,
 	"ovs-vxlan":  9216, // as ovs
 

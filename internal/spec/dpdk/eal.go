@@ -120,7 +120,7 @@ func (a Application) Uses(driver string) bool {
 
 // NeedsDriver reports whether any Vdev needs DriverFile.
 func (a Application) NeedsDriver() bool {
-	return a.Uses(NetDray) || slices.ContainsFunc(a.Vdevs, Vdev.Shared)
+	return a.Uses(NetDray) || slices.ContainsFunc(a.Vdevs, func(v Vdev) bool { return v.NeedsFile || v.Shared() })
 }
 
 // memory returns EAL's memory arguments. Plain pages are one memfd, which has no name

@@ -90,6 +90,9 @@ type Vdev struct {
 	// SingleFileSegments: EAL needs --single-file-segments, since the device passes its
 	// memory to another process.
 	SingleFileSegments bool `json:"single_file_segments,omitempty"`
+	// NeedsFile says that the device of another driver needs DriverFile too: net_memif, with
+	// frames longer than it says it takes.
+	NeedsFile bool `json:"needs_file,omitempty"`
 	// Interface says that the function is a VM that has the device: its kernel, or with
 	// the face dpdk an application. The fields above are then the host's side. nil: no
 	// VM.

@@ -50,7 +50,7 @@ func deviceOf(p *claims.Port) dpdk.Vdev {
 	case !meets(&p.Link):
 		return native.Device(p.Function, p.Port)
 	}
-	v := memif.Device(p.Function, p.Port, p.Link.Ends[p.End()].MAC.HardwareAddr(), p.End() == fleet.Listener(&p.Link))
+	v := memif.Device(p.Function, p.Port, p.Link.Ends[p.End()].MAC.HardwareAddr(), p.Link.MTU, p.End() == fleet.Listener(&p.Link))
 	v.Dir = v.Inside()
 	return v
 }
