@@ -12,7 +12,7 @@ import (
 	"github.com/drayage/dray/dataplane/iq"
 )
 
-//go:embed *.image ran
+//go:embed *.image common fronthaul ran
 var recipes embed.FS
 
 const suffix = ".image"
@@ -42,22 +42,27 @@ func Text(name string) ([]byte, bool) {
 	return text, err == nil
 }
 
-// Files are those of the folder next to the recipe of that name, by their paths in it;
-// nil: there is no such folder.
+// common is the folder of what several images have.
+const common = "common"
+
+// Files are those of the folder next to the recipe of that name, by their paths in it,
+// with those that all such folders share; nil: there is no such folder.
 func Files(name string) map[string][]byte {
 	if info, err := fs.Stat(recipes, name); err != nil || !info.IsDir() {
 		return nil
 	}
 	files := map[string][]byte{}
-	err := fs.WalkDir(recipes, name, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
+	for _, folder := range []string{common, name} {
+		err := fs.WalkDir(recipes, folder, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			files[strings.TrimPrefix(path, folder+"/")], err = recipes.ReadFile(path)
 			return err
+		})
+		if err != nil {
+			return nil // embedded files can always be read
 		}
-		files[strings.TrimPrefix(path, name+"/")], err = recipes.ReadFile(path)
-		return err
-	})
-	if err != nil {
-		return nil // embedded files can always be read
 	}
 	if name == "ran" { // its radio is built with the header of a library of ours
 		files["radio/"+iq.HeaderName] = iq.Header

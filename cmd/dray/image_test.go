@@ -36,7 +36,7 @@ func TestPublishedImages(t *testing.T) {
 			}
 		}
 	}
-	if seen["vnf"], seen["ran"] = true, true; len(seen) != len(images.Names()) {
+	if seen["vnf"], seen["ran"], seen["fronthaul"] = true, true, true; len(seen) != len(images.Names()) {
 		t.Errorf("rows build %v of %v", seen, images.Names())
 	}
 }

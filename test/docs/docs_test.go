@@ -30,11 +30,11 @@ var guides = []struct {
 }{
 	{"README.md", 1}, {"docs/tour.md", 5}, {"docs/native-ports.md", 5}, {"docs/dpdk-ports.md", 3}, {"docs/net-dray.md", 2}, {"docs/switches.md", 1},
 	{"docs/method.md", 1}, {"docs/vnf.md", 5}, {"docs/bench.md", 5}, {"docs/experiments.md", 3}, {"docs/vm.md", 2},
-	{"docs/hosts.md", 1}, {"docs/gtp.md", 1}, {ranGuide, 4}, {"docs/images.md", 1}, {"docs/install.md", 2}, {"docs/prepare.md", 1},
+	{"docs/hosts.md", 1}, {"docs/gtp.md", 1}, {"docs/ran.md", 4}, {"docs/fronthaul.md", 3}, {"docs/images.md", 1}, {"docs/install.md", 2}, {"docs/prepare.md", 1},
 }
 
-// ranGuide needs an image of sources that are not part of Drayage.
-const ranGuide = "docs/ran.md"
+// withSources are guides that need an image of sources which are not part of Drayage, by the variable that names these.
+var withSources = map[string]string{"docs/ran.md": "DRAY_RAN_SOURCE", "docs/fronthaul.md": "DRAY_OCUDU_SOURCE"}
 
 // TestEveryCommandOfTheGuidesWorks runs the blocks of each guide in order, as a
 // reader would: in a copy of the repository, built by its Makefile, with its own
@@ -44,8 +44,8 @@ func TestEveryCommandOfTheGuidesWorks(t *testing.T) {
 	testenv.Program(t, "runc", "iperf3", "sockperf", "qperf", "ip", "make", "gcc", "meson", "ninja", "pkg-config", "tcpdump", "dpdk-testpmd", "tshark", "scapy", "osmo-ggsn", "sgsnemu")
 	reader := newReader(t)
 	for _, guide := range guides {
-		if guide.name == ranGuide && os.Getenv("DRAY_RAN_SOURCE") == "" {
-			t.Logf("%s: not run: its sources are not part of Drayage: DRAY_RAN_SOURCE=FOLDER names them", guide.name)
+		if variable := withSources[guide.name]; variable != "" && os.Getenv(variable) == "" {
+			t.Logf("%s: not run: its sources are not part of Drayage: %s=FOLDER names them", guide.name, variable)
 			continue
 		}
 		for _, block := range blocksOf(t, guide.name) {

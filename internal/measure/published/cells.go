@@ -84,8 +84,8 @@ func obstacle(inv *inventory.Inventory, c experiment.Cell) string {
 			return why
 		}
 	}
-	if c.Tool == experiment.ToolRAN {
-		if why := ranObstacle(); why != "" {
+	if recipe, ok := builtImages[c.Tool]; ok {
+		if why := notBuilt(recipe); why != "" {
 			return why
 		}
 	}

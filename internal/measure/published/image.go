@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -153,4 +154,23 @@ func built(ctx context.Context, _ *Runner, live *node.Live, c experiment.Cell) (
 		"runs": runs, "disk": float64(i.Size) / mega, "build_time": i.Took.Seconds(),
 	}}
 	return t, nil
+}
+
+// builtImages are the images with the programs that tools run, built from sources that the user names.
+var builtImages = map[experiment.Tool]string{experiment.ToolRAN: ranImage, experiment.ToolFronthaul: fronthaulImage}
+
+// notBuilt is why an image's programs cannot be run here; empty: they can.
+func notBuilt(name string) string {
+	r, err := image.Find(name)
+	if err != nil {
+		return err.Error()
+	}
+	build := fmt.Sprintf(": %s=FOLDER dray image %s builds it from the sources of %s", r.Source.Variable, name, path.Base(r.Source.Repository))
+	switch {
+	case image.Ready(name) == nil:
+		return "no image " + name + build
+	case image.Current(r) == nil:
+		return "the image " + name + " is from another recipe or program version" + build
+	}
+	return ""
 }

@@ -72,11 +72,6 @@ func poolText(_ *inventory.Inventory, c experiment.Cell) string {
 		fmt.Sprintf("links:\n  - {name: link, ends: [%s.%s, %s.nic], transport: shm}\n", client, clientPort, balancer) + links.String()
 }
 
-// waiting is a command that starts with SIGUSR1.
-func waiting(command string) string {
-	return fmt.Sprintf(`sh, -c, "trap : USR1; echo %s; sleep infinity & wait; exec \"$@\"", sh, %s`, ready, command)
-}
-
 // trafficField is the generator around an event, as a field of its function.
 func trafficField(c experiment.Cell) string {
 	if c.Event == "" {

@@ -178,32 +178,14 @@ func (p *poolTrial) start(ctx context.Context, function string) error {
 	if err := p.await(ctx, function+" waits", func() bool { return strings.Contains(p.live.LogTail(function, 1), ready) }); err != nil {
 		return err
 	}
-	process, err := processOf(ctx, p.live, function)
-	if err != nil {
-		return err
-	}
-	if !process.Signal(syscall.SIGUSR1) {
-		return fmt.Errorf("function %s ended before it was to start", function)
-	}
-	return nil
+	return wake(ctx, p.live, function)
 }
 
 // await waits until something holds, as long as all functions run that should.
 func (p *poolTrial) await(ctx context.Context, what string, holds func() bool) error {
-	for began := time.Now(); !holds(); {
-		functions, _, err := p.live.Status()
-		if err != nil {
-			return err
-		}
-		if i := slices.IndexFunc(functions, func(f node.FunctionStatus) bool { return f.Phase == node.PhaseFailed && f.Name != p.gone }); i >= 0 {
-			return fmt.Errorf("function %s ended; its last output: %s", functions[i].Name, p.live.LogTail(functions[i].Name, 2))
-		}
-		if time.Since(began) > poolPatience {
-			return fmt.Errorf("not within %v: %s; the last output of %s: %s", poolPatience, what, balancer, p.live.LogTail(balancer, 2))
-		}
-		if err := host.Sleep(ctx, poolTick/2); err != nil {
-			return err
-		}
+	err := awaitRunning(ctx, p.live, p.gone, poolPatience, what, holds)
+	if err != nil {
+		return fmt.Errorf("%w; the last output of %s: %s", err, balancer, p.live.LogTail(balancer, 2))
 	}
 	return nil
 }

@@ -214,18 +214,18 @@ func ranJudged(ctx context.Context, r *Runner, live *node.Live, _ experiment.Cel
 	t.Raw += fmt.Sprintf("%d pings of the mobile were answered while S1 was measured\n", answered)
 	for _, found := range verdict.Judge(verdict.FromPlan(s1.Links[0]), trials) {
 		t.Raw += fmt.Sprintf("%s: %s, measured %s: %s\n", found.Requirement, found.Verdict, found.Measured, found.Reason)
-		ranVerdict(t.Experiment, found)
+		addVerdict(t.Experiment, "s1_met", found)
 	}
 	return nil
 }
 
-// ranVerdict adds a requirement's verdict to those before: S1 is met if every requirement is.
-func ranVerdict(e *record.Experiment, found verdict.Verdict) {
-	const figure = "s1_met"
+// addVerdict adds a requirement's verdict to a figure: it is 1 if every requirement is met.
+func addVerdict(e *record.Experiment, figure string, found verdict.Verdict) {
 	met, judged := e.Values[figure]
 	switch {
 	case found.Verdict == verdict.Missed:
 		e.Values[figure] = 0
+	case judged && met == 0: // stays missed, whatever else is not known
 	case found.Verdict != verdict.Met:
 		delete(e.Values, figure)
 		e.Why[figure] = found.Requirement + ": " + found.Reason

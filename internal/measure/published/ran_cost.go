@@ -114,18 +114,24 @@ func receivedBy(table, name string) (uint64, error) {
 
 // ranMessages are the bytes of messages that the mobile has received.
 func ranMessages(ctx context.Context, live *node.Live) (uint64, error) {
+	flow, err := flowTo(ctx, live, ranMobile+"."+ranDown)
+	return flow.Bytes, err
+}
+
+// flowTo is what a port of libdray has received since it was opened.
+func flowTo(ctx context.Context, live *node.Live, port string) (telemetry.Flow, error) {
 	client, err := broker.Dial(live.BrokerDir())
 	if err != nil {
-		return 0, err
+		return telemetry.Flow{}, err
 	}
 	links, err := client.Status(ctx)
 	if err != nil {
-		return 0, err
+		return telemetry.Flow{}, err
 	}
 	for _, f := range telemetry.Total(telemetry.Snapshot{Links: links}) {
-		if f.To == ranMobile+"."+ranDown {
-			return f.Bytes, nil
+		if f.To == port {
+			return f, nil
 		}
 	}
-	return 0, fmt.Errorf("the broker reports no link %s", ranDown)
+	return telemetry.Flow{}, fmt.Errorf("the broker reports no port %s", port)
 }

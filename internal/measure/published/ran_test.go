@@ -100,10 +100,11 @@ func TestRANVerdict(t *testing.T) {
 		{[]verdict.Word{verdict.Met, verdict.Missed, verdict.Met}, 0, true},
 		{[]verdict.Word{verdict.Met, verdict.NotMeasurable, verdict.Met}, 0, false},
 		{[]verdict.Word{verdict.NotMeasurable, verdict.Missed}, 0, true},
+		{[]verdict.Word{verdict.Missed, verdict.NotMeasurable}, 0, true},
 	} {
 		e := &record.Experiment{Values: map[string]float64{}, Why: map[string]string{}}
 		for _, word := range c.words {
-			ranVerdict(e, verdict.Verdict{Verdict: word, Requirement: "latency", Reason: "why"})
+			addVerdict(e, "s1_met", verdict.Verdict{Verdict: word, Requirement: "latency", Reason: "why"})
 		}
 		if met, known := e.Values["s1_met"]; met != c.met || known != c.known {
 			t.Errorf("%v: %v, %v", c.words, met, known)

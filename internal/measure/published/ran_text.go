@@ -24,22 +24,6 @@ const (
 	ranDown, ranUp              = "dl", "ul"
 )
 
-// ranObstacle is why the image's programs cannot be run here; empty: they can.
-func ranObstacle() string {
-	r, err := image.Find(ranImage)
-	if err != nil {
-		return err.Error()
-	}
-	const build = ": DRAY_RAN_SOURCE=FOLDER dray image " + ranImage + " builds it from srsRAN's sources"
-	switch {
-	case image.Ready(ranImage) == nil:
-		return "no image " + ranImage + build
-	case image.Current(r) == nil:
-		return "the image " + ranImage + " is from another recipe or program version" + build
-	}
-	return ""
-}
-
 // ranText is core network, base station and mobile: the cell's transport carries S1, and the radio's
 // samples are messages over shared memory if the cell's face is native, or ZeroMQ's TCP over a veth pair. Core network and
 // mobile configure TUN devices, so they are processes; the cell's runtime is the base station's.

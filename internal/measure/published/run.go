@@ -96,8 +96,11 @@ func patienceFor(run *report.ExperimentsRun, c experiment.Cell) time.Duration {
 	if c.Runtime == chain.RuntimeVM && c.Face == chain.FaceDPDK {
 		most += machinePatience
 	}
-	if c.Tool == experiment.ToolRAN {
+	switch c.Tool {
+	case experiment.ToolRAN:
 		most += ranAttachPatience + ranTime(c, run.Trial)
+	case experiment.ToolFronthaul:
+		most += 2*fronthaulPatience + fronthaulTime(c, run.Trial)
 	}
 	return most + 2*dockerExtra(c)
 }

@@ -18,6 +18,8 @@ const (
 	QRecovery Quantity = "recovery" // outage of a killed function
 	QPool     Quantity = "pool"     // what an event costs a pool of workers
 	QRAN      Quantity = "ran"      // a mobile's service by a RAN
+	// QFronthaul is what both ends of a fronthaul count.
+	QFronthaul Quantity = "fronthaul"
 )
 
 // MarkNotRealtime marks a real-time claim that was measured without an RT kernel.

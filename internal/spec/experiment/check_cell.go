@@ -42,6 +42,7 @@ var toolCells = map[Tool]toolCell{
 	ToolSpin:       {[]string{"runtime"}, []string{"nohz_full"}, checkSpin},
 	ToolPool:       {[]string{"runtime", "workers"}, []string{"event", "state"}, checkPool},
 	ToolRAN:        {[]string{"transport", "face", "runtime"}, []string{"forwarding", "datapath", "hosts"}, checkRAN},
+	ToolFronthaul:  {[]string{"transport", "face", "runtime"}, []string{"forwarding", "datapath", "event", "qdisc", "rate", "queue"}, checkFronthaul},
 }
 
 // checkFrames checks the rules of draygen's cells.
@@ -86,6 +87,24 @@ func checkRAN(d *parse.Decoder, c *Cell, values map[string]*yaml.Node) {
 	}
 }
 
+// checkFronthaul refuses ports that the ends of a fronthaul do not have, and events that nothing could measure.
+func checkFronthaul(d *parse.Decoder, c *Cell, values map[string]*yaml.Node) {
+	switch {
+	case c.Face == chain.FaceNative:
+		d.Fail(values["face"], "write dpdk, or netdev for raw sockets", "the ends of a fronthaul have no native port")
+	case c.Face == chain.FaceNetdev && c.Runtime != chain.RuntimeProcess:
+		d.Fail(values["runtime"], "write process, or face: dpdk", "raw sockets need a capability that containers do not have")
+	case c.Runtime == chain.RuntimeDocker || c.Runtime == chain.RuntimeVM:
+		d.Fail(values["runtime"], "write runc or process", "the ends of a fronthaul run in the image of dray image")
+	}
+	switch {
+	case c.Event != "" && c.Event != EventKillDU && c.Event != EventKillRU:
+		d.Fail(values["event"], "write kill-du or kill-ru", "a fronthaul has two ends, and no workers")
+	case c.Event != "" && c.Transport != "shm":
+		d.Fail(values["event"], "write transport: shm", "slots are counted by the ports, which only shared memory has")
+	}
+}
+
 func checkSpin(d *parse.Decoder, c *Cell, values map[string]*yaml.Node) {
 	if c.Runtime != "" && c.Runtime != chain.RuntimeVM {
 		d.Fail(values["runtime"], "write vm", "only a virtual machine boots with its own kernel command line, which sets the tick")
@@ -95,6 +114,9 @@ func checkSpin(d *parse.Decoder, c *Cell, values map[string]*yaml.Node) {
 func checkPool(d *parse.Decoder, c *Cell, values map[string]*yaml.Node) {
 	if c.Runtime == chain.RuntimeDocker || c.Runtime == chain.RuntimeVM {
 		d.Fail(values["runtime"], "write runc or process", "the functions of a pool run the host's programs, and their ports share its memory")
+	}
+	if c.Event == EventKillDU || c.Event == EventKillRU {
+		d.Fail(values["event"], "write kill, leave or add", "a pool has workers, and no ends of a fronthaul")
 	}
 	if c.Workers == 1 && (c.Event == EventKill || c.Event == EventLeave) {
 		d.Fail(values["workers"], "write at least 2", "the only worker of a pool leaves its sessions to nobody")

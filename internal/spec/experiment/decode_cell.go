@@ -14,7 +14,7 @@ import (
 )
 
 var (
-	tools    = []Tool{ToolFrames, ToolTCP, ToolRequests, ToolPingPong, ToolUDP, ToolStart, ToolCyclictest, ToolSpin, ToolChecks, ToolDensity, ToolPlanned, ToolRecovery, ToolImage, ToolEcho, ToolClocks, ToolOneWay, ToolSockets, ToolPool, ToolRAN}
+	tools    = []Tool{ToolFrames, ToolTCP, ToolRequests, ToolPingPong, ToolUDP, ToolStart, ToolCyclictest, ToolSpin, ToolChecks, ToolDensity, ToolPlanned, ToolRecovery, ToolImage, ToolEcho, ToolClocks, ToolOneWay, ToolSockets, ToolPool, ToolRAN, ToolFronthaul}
 	runtimes = []chain.RuntimeName{chain.RuntimeProcess, chain.RuntimeRunc, chain.RuntimeDocker, chain.RuntimeVM}
 )
 
@@ -103,7 +103,7 @@ var cellFields = []parse.Field[Cell]{
 	parse.IntegerField("workers", "How many workers a load balancer has, before `event`.",
 		1, mostWorkers, func(c *Cell) *int { return &c.Workers }),
 	parse.ChoiceField("event", "What happens to the workers under traffic: one is killed, one is asked to leave, or one is added. Default: nothing.",
-		[]Event{EventKill, EventLeave, EventAdd}, func(c *Cell) *Event { return &c.Event }),
+		[]Event{EventKill, EventLeave, EventAdd, EventKillDU, EventKillRU}, func(c *Cell) *Event { return &c.Event }),
 	parse.ChoiceField("state", "Where the workers keep their sessions: `worker`, each in its own memory. Default: in Redis, a function of its own.",
 		[]State{StateWorker}, func(c *Cell) *State { return &c.State }).As(schema.Const("worker")),
 	parse.NameField("image", "an image's name", "The image to build, by the name of its recipe.",

@@ -18,6 +18,7 @@ var figureNames = append([]Figure{
 	"disk", "threads", "memory_per_thread", "functions", "back_after", "outage", "clock_difference", "clock_bound", "runs", "build_time", "power", "energy_per_packet",
 	"sessions_lost", "sessions_kept", "sessions_moved", "packets_lost",
 	"attach_time", "uplink", "real_time", "cpu_epc", "cpu_enb", "cpu_ue", "subframe_enb", "subframe_ue", "s1_met",
+	"on_time", "early", "late", "sequence_gaps", "uplink_late", "late_at_du", "message_rate", "link_met", "agrees", "slots_lost",
 }, checkFigures...)
 
 var rowFields = []parse.Field[Row]{
@@ -78,7 +79,7 @@ func checkRow(d *parse.Decoder, item *yaml.Node, r *Row, values map[string]*yaml
 		d.Fail(item, "add it", "a row that is measured needs the field %q", "figure")
 	case measured && r.Cell.Tool != "" && r.Figure != "" && !slices.Contains(toolFigures[r.Cell.Tool], r.Figure):
 		d.Fail(values["figure"], "choose another tool or figure", "the tool %s does not measure the figure %q", r.Cell.Tool, r.Figure)
-	case measured && r.Cell.Tool == ToolPool && r.Figure.ofEvent() == (r.Cell.Event == ""):
+	case measured && (r.Cell.Tool == ToolPool || r.Cell.Tool == ToolFronthaul) && r.Figure.ofEvent() == (r.Cell.Event == ""):
 		d.Fail(values["figure"], "choose another figure, or add or remove event", "a pool's rates are measured without an event, and all other figures with one")
 	case values["value"] != nil && r.Figure.PassFail():
 		d.Fail(values["value"], "remove it", "a pass-or-fail figure has no ratio to a published value")

@@ -93,13 +93,13 @@ type Cell struct {
 	// NoHzFull is set in the functions' VMs.
 	NoHzFull bool `json:"nohz_full,omitempty"`
 	Workers  int  `json:"workers,omitempty"` // of a pool, before its event
-	// Event is what happens to the pool under traffic; empty: nothing.
+	// Event is what happens under traffic to a pool, or to an end of a fronthaul; empty: nothing.
 	Event Event `json:"event,omitempty"`
 	// State is where the pool's sessions are; empty: in a store.
 	State State `json:"state,omitempty"`
 }
 
-// Event is what happens to a pool of workers under traffic.
+// Event is what happens to the functions of a chain under traffic.
 type Event string
 
 // The events of a pool.
@@ -107,6 +107,12 @@ const (
 	EventKill  Event = "kill"  // a worker's process is killed
 	EventLeave Event = "leave" // a worker is asked to end
 	EventAdd   Event = "add"   // another worker starts
+)
+
+// The events of a fronthaul.
+const (
+	EventKillDU Event = "kill-du" // the distributed unit's process is killed
+	EventKillRU Event = "kill-ru" // the radio unit's process is killed
 )
 
 // State is where a pool of workers keeps its sessions.
@@ -154,6 +160,7 @@ const (
 	ToolClocks     Tool = "clocks"     // both directions of a link at once, as if its ends had different clocks
 	ToolPool       Tool = "pool"       // a load balancer and workers with sessions: their packet rate, or what an event costs
 	ToolRAN        Tool = "ran"        // a mobile that attaches to a software RAN, and what it gets
+	ToolFronthaul  Tool = "fronthaul"  // both ends of an O-RAN fronthaul: what they count, and the verdict on their link
 )
 
 // Figure is the part of a result that a row shows.
@@ -169,7 +176,7 @@ func (f Figure) Unit() string {
 
 // PassFail reports whether the figure is a check: 1 if it holds, 0 if not.
 func (f Figure) PassFail() bool {
-	return slices.Contains(checkFigures, f) || f == "runs" || f == "s1_met"
+	return slices.Contains(checkFigures, f) || f == "runs" || f == "s1_met" || f == "link_met" || f == "agrees"
 }
 
 // Most reports whether the figure is a maximum, whose headline is the largest value
@@ -178,8 +185,10 @@ func (f Figure) Most() bool {
 	return f == "latency_max" || f == "wakeup_max" || f == "stall_max"
 }
 
-// ofEvent reports whether the figure, of a pool, is what an event costs.
-func (f Figure) ofEvent() bool { return f != "packet_rate" && f != "sent_rate" }
+// ofEvent reports whether the figure, of a pool or a fronthaul, is what an event costs.
+func (f Figure) ofEvent() bool { return slices.Contains(eventFigures, f) }
+
+var eventFigures = []Figure{"sessions_lost", "sessions_kept", "sessions_moved", "packets_lost", "outage", "slots_lost"}
 
 var figureUnits = map[Figure]string{
 	"packet_rate": "kpps", "sent_rate": "kpps", "latency_mean": "µs", "latency_p99": "µs", "latency_max": "µs",
@@ -191,6 +200,8 @@ var figureUnits = map[Figure]string{
 	"sessions_lost": "sessions", "sessions_kept": "sessions", "sessions_moved": "sessions", "packets_lost": "packets",
 	"attach_time": "s", "uplink": "Mb/s", "real_time": "× real time",
 	"cpu_epc": "% of a CPU", "cpu_enb": "% of a CPU", "cpu_ue": "% of a CPU", "subframe_enb": "µs", "subframe_ue": "µs",
+	"on_time": "% of messages", "early": "% of messages", "late": "% of messages", "sequence_gaps": "per million messages",
+	"uplink_late": "% of messages", "late_at_du": "% of messages", "message_rate": "thousand/s", "slots_lost": "slots",
 }
 
 // checkFigures are the pass/fail results of the tool checks.
@@ -226,6 +237,7 @@ var toolFigures = map[Tool][]Figure{
 	ToolRAN: {
 		"attach_time", "round_trip", "throughput", "uplink", "real_time", "cpu_epc", "cpu_enb", "cpu_ue", "subframe_enb", "subframe_ue", "s1_met",
 	},
+	ToolFronthaul: {"on_time", "early", "late", "sequence_gaps", "uplink_late", "late_at_du", "message_rate", "link_met", "agrees", "slots_lost"},
 }
 
 // FiguresOf are the figures that a tool gives.

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package published
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/measure/verify"
+	"github.com/drayage/dray/internal/node"
+	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/internal/result/verdict"
+	"github.com/drayage/dray/internal/spec/experiment"
+)
+
+const (
+	// fronthaulWarm is how many seconds both ends may take to settle, and fronthaulTimes how many trials long
+	// their counters are read.
+	fronthaulWarm, fronthaulTimes = 3, 8
+	// fronthaulPatience bounds the time until the radio unit gets its first message.
+	fronthaulPatience = 60 * time.Second
+	// fronthaulVerify is roughly how long the judgement of the link takes, and fronthaulStart the start of both ends.
+	fronthaulVerify, fronthaulStart = 20 * time.Second, 5 * time.Second
+	// fronthaulLog is how many lines of log are read: more than an end writes in a trial.
+	fronthaulLog = 1 << 12
+)
+
+// fronthaulTime is roughly how long the link is judged and both ends are observed.
+func fronthaulTime(c experiment.Cell, trial time.Duration) time.Duration {
+	if c.Event != "" {
+		return 2 * (fronthaulStart + fronthaulWarm*time.Second)
+	}
+	return fronthaulVerify + fronthaulStart + fronthaulWarm*time.Second + fronthaulTimes*trial
+}
+
+// fronthaul judges the link, and then compares this with what its two ends count; or, with an event, kills an end.
+func fronthaul(ctx context.Context, r *Runner, live *node.Live, c experiment.Cell) (record.Trial, error) {
+	t := record.Trial{Quantity: record.QFronthaul, Start: time.Now(), Marks: []string{}, Link: fronthaulLink, Runtimes: map[string]string{fronthaulDU: string(c.Runtime)}}
+	t.Experiment = &record.Experiment{Values: map[string]float64{}, Why: map[string]string{}}
+	stop, err := supervise(ctx, live)
+	if err != nil {
+		return t, err
+	}
+	defer stop()
+	if c.Event == "" {
+		if err := fronthaulJudged(ctx, r, live, &t); err != nil {
+			return t, err
+		}
+	}
+	for _, end := range []string{fronthaulRU, fronthaulDU} {
+		if err := fronthaulStarted(ctx, live, end); err != nil {
+			return t, err
+		}
+	}
+	if c.Event == "" {
+		err = fronthaulCounted(ctx, r, live, &t)
+	} else {
+		err = fronthaulKilled(ctx, live, c, &t)
+	}
+	if err != nil {
+		return t, fmt.Errorf("%w; the last output of the radio unit: %s; of the distributed unit: %s", err, live.LogTail(fronthaulRU, 2), live.LogTail(fronthaulDU, 2))
+	}
+	t.Duration = time.Since(t.Start)
+	return t, nil
+}
+
+// fronthaulJudged judges the requirements of the link, before its ends use it.
+func fronthaulJudged(ctx context.Context, r *Runner, live *node.Live, t *record.Trial) error {
+	trials, err := verify.Links(ctx, verify.Input{
+		Plan: live.State.Plan, Sandboxes: live.State.Sandboxes, Device: live.Device, Options: verify.Options{Profile: verify.Quick, Seed: r.Run.Seed},
+		Run: r.Run.ID, Env: func() record.Environment { return r.Env(live) }, OtherRuns: host.OtherMeasurements,
+	})
+	if err != nil {
+		return err
+	}
+	for _, found := range verdict.Judge(verdict.FromPlan(live.State.Plan.Links[0]), trials) {
+		t.Raw += fmt.Sprintf("%s: %s, measured %s: %s\n", found.Requirement, found.Verdict, found.Measured, found.Reason)
+		addVerdict(t.Experiment, "link_met", found)
+	}
+	return nil
+}
+
+// fronthaulStarted starts the command of an end, which waits for a signal.
+func fronthaulStarted(ctx context.Context, live *node.Live, end string) error {
+	waits := func() bool { return strings.Contains(live.LogTail(end, 1), ready) }
+	if err := awaitRunning(ctx, live, "", fronthaulPatience, end+" waits", waits); err != nil {
+		return err
+	}
+	return wake(ctx, live, end)
+}
+
+// fronthaulRead is what both ends have counted since they started.
+func fronthaulRead(live *node.Live) (ru, du fronthaulCounters, unsent float64) {
+	for _, line := range strings.Split(live.LogTail(fronthaulRU, fronthaulLog), "\n") {
+		if one, ok := radioSecond(line); ok {
+			ru = ru.plus(one)
+		}
+	}
+	for _, line := range strings.Split(live.LogTail(fronthaulDU, fronthaulLog), "\n") {
+		if one, late, ok := unitSecond(line); ok {
+			du, unsent = du.plus(one), unsent+late
+		}
+	}
+	return ru, du, unsent
+}
+
+// fronthaulSettled waits until the radio unit gets messages, and both ends have settled.
+func fronthaulSettled(ctx context.Context, live *node.Live) error {
+	got := func() bool {
+		ru, _, _ := fronthaulRead(live)
+		return ru.all() > 0
+	}
+	if err := awaitRunning(ctx, live, "", fronthaulPatience, "the radio unit gets messages", got); err != nil {
+		return err
+	}
+	return host.Sleep(ctx, fronthaulWarm*time.Second)
+}
+
+// fronthaulCounted reads the counters of both ends over some trials.
+func fronthaulCounted(ctx context.Context, r *Runner, live *node.Live, t *record.Trial) error {
+	if err := fronthaulSettled(ctx, live); err != nil {
+		return err
+	}
+	ru, du, unsent := fronthaulRead(live)
+	enough := func() bool {
+		now, _, _ := fronthaulRead(live)
+		return now.seconds-ru.seconds >= int(fronthaulTimes*r.Run.Trial/time.Second)
+	}
+	if err := awaitRunning(ctx, live, "", fronthaulPatience, "the radio unit counts", enough); err != nil {
+		return err
+	}
+	ruNow, duNow, unsentNow := fronthaulRead(live)
+	got, up := ruNow.minus(ru), duNow.minus(du)
+	t.Raw += fmt.Sprintf("at the radio unit: %+v; at the distributed unit: %+v, and %v not sent in time\n", got, up, unsentNow-unsent)
+	return fronthaulFigures(t.Experiment, got, up, unsentNow-unsent)
+}
+
+// fronthaulFigures are the shares of the messages, and whether they agree with the verdict: the link is good by the counters if at
+// most as many messages of those sent in time came late, or were lost, as the requirements allow.
+func fronthaulFigures(e *record.Experiment, ru, du fronthaulCounters, unsent float64) error {
+	if ru.all() == 0 || du.all() == 0 {
+		return fmt.Errorf("the radio unit got %v messages, and the distributed unit %v", ru.all(), du.all())
+	}
+	v := e.Values
+	v["on_time"], v["early"], v["late"] = ru.share(ru.onTime), ru.share(ru.early), ru.share(ru.late)
+	v["sequence_gaps"], v["uplink_late"] = ru.gaps/ru.all()*mega, du.share(du.late)
+	v["late_at_du"] = unsent / (ru.all() + unsent) * 100
+	v["message_rate"] = ru.all() / float64(ru.seconds) / 1e3
+	met, judged := v["link_met"]
+	if !judged {
+		e.Why["agrees"] = e.Why["link_met"]
+		return nil
+	}
+	good := ru.late <= ru.all()*(1-fronthaulPercentile/100) && ru.gaps <= ru.all()*fronthaulLoss
+	v["agrees"] = 0
+	if good == (met == 1) {
+		v["agrees"] = 1
+	}
+	return nil
+}
