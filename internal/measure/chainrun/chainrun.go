@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/drayage/dray/internal/host"
+	watch "github.com/drayage/dray/internal/measure/live"
 	"github.com/drayage/dray/internal/measure/runner"
 	"github.com/drayage/dray/internal/measure/verify"
 	"github.com/drayage/dray/internal/node"
@@ -108,7 +109,7 @@ func (r *Run) links(ctx context.Context, live *node.Live) error {
 		Plan:      live.State.Plan,
 		Sandboxes: live.State.Sandboxes,
 		Device:    live.Device,
-		Live:      r.reports(live),
+		Live:      watch.Of(live),
 		Options:   r.Options,
 		Run:       r.state.ID,
 		Env:       func() record.Environment { return runner.Environment(r.Inventory, live, r.state.Dray) },

@@ -18,23 +18,11 @@ func (r *Run) lookForHolders(ctx context.Context, up *node.Live) {
 	if b, err := up.Broker(); err != nil || b == nil {
 		return
 	}
-	c, err := live.Ask(ctx, brokered(up))
+	c, err := live.Of(up)(ctx)
 	if err != nil {
 		return
 	}
-	if r.Options.Held = c.Held(); len(r.Options.Held) > 0 {
+	if r.Options.Held = c[0].Held(); len(r.Options.Held) > 0 {
 		r.Say(fmt.Sprintf("Applications hold %s: their own traffic is observed, and no load is offered", strings.Join(r.Options.Held, ", ")))
 	}
-}
-
-// reports reads what the ports of a chain report.
-func (r *Run) reports(up *node.Live) live.Source {
-	return func(ctx context.Context) ([]live.Chain, error) {
-		c, err := live.Ask(ctx, brokered(up))
-		return []live.Chain{c}, err
-	}
-}
-
-func brokered(up *node.Live) node.Brokered {
-	return node.Brokered{Chain: up.Chain.Name, Dir: up.BrokerDir(), Links: up.State.Plan.Links}
 }

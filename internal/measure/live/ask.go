@@ -27,6 +27,14 @@ func Ask(ctx context.Context, b node.Brokered) (Chain, error) {
 	return c, nil
 }
 
+// Of reads what the ports of a chain that is up report.
+func Of(up *node.Live) Source {
+	return func(ctx context.Context) ([]Chain, error) {
+		c, err := Ask(ctx, node.Brokered{Chain: up.Chain.Name, Dir: up.BrokerDir(), Links: up.State.Plan.Links})
+		return []Chain{c}, err
+	}
+}
+
 func askBroker(ctx context.Context, dir string) ([]broker.LinkStatus, error) {
 	client, err := broker.Dial(dir)
 	if err != nil {

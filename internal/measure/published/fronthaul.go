@@ -9,10 +9,12 @@ import (
 	"time"
 
 	"github.com/drayage/dray/internal/host"
+	watch "github.com/drayage/dray/internal/measure/live"
 	"github.com/drayage/dray/internal/measure/verify"
 	"github.com/drayage/dray/internal/node"
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/result/verdict"
+	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/experiment"
 )
 
@@ -45,18 +47,18 @@ func fronthaul(ctx context.Context, r *Runner, live *node.Live, c experiment.Cel
 		return t, err
 	}
 	defer stop()
-	if c.Event == "" {
-		if err := fronthaulJudged(ctx, r, live, &t); err != nil {
+	if c.Event == "" && !judgedInUse(c) {
+		if err := fronthaulJudged(ctx, r, live, &t, nil); err != nil {
 			return t, err
 		}
 	}
-	for _, end := range []string{fronthaulRU, fronthaulDU} {
+	for _, end := range []string{fronthaulDU, fronthaulRU} { // of a memif link the first end listens
 		if err := fronthaulStarted(ctx, live, end); err != nil {
 			return t, err
 		}
 	}
 	if c.Event == "" {
-		err = fronthaulCounted(ctx, r, live, &t)
+		err = fronthaulCounted(ctx, r, live, c, &t)
 	} else {
 		err = fronthaulKilled(ctx, live, c, &t)
 	}
@@ -67,10 +69,15 @@ func fronthaul(ctx context.Context, r *Runner, live *node.Live, c experiment.Cel
 	return t, nil
 }
 
-// fronthaulJudged judges the requirements of the link, before its ends use it.
-func fronthaulJudged(ctx context.Context, r *Runner, live *node.Live, t *record.Trial) error {
+// judgedInUse reports whether the link can be judged while its ends use it: by their own traffic, or by instruments
+// next to them. Other links are judged before, by draygen in the place of both ends.
+func judgedInUse(c experiment.Cell) bool { return c.Transport == "shm" || c.Face == chain.FaceNetdev }
+
+// fronthaulJudged judges the requirements of the link, by instruments or, if both ends hold it, by their own traffic.
+func fronthaulJudged(ctx context.Context, r *Runner, live *node.Live, t *record.Trial, held []string) error {
 	trials, err := verify.Links(ctx, verify.Input{
-		Plan: live.State.Plan, Sandboxes: live.State.Sandboxes, Device: live.Device, Options: verify.Options{Profile: verify.Quick, Seed: r.Run.Seed},
+		Plan: live.State.Plan, Sandboxes: live.State.Sandboxes, Device: live.Device, Live: watch.Of(live),
+		Options: verify.Options{Profile: verify.Quick, Seed: r.Run.Seed, Held: held},
 		Run: r.Run.ID, Env: func() record.Environment { return r.Env(live) }, OtherRuns: host.OtherMeasurements,
 	})
 	if err != nil {
@@ -120,11 +127,20 @@ func fronthaulSettled(ctx context.Context, live *node.Live) error {
 }
 
 // fronthaulCounted reads the counters of both ends over some trials.
-func fronthaulCounted(ctx context.Context, r *Runner, live *node.Live, t *record.Trial) error {
+func fronthaulCounted(ctx context.Context, r *Runner, live *node.Live, c experiment.Cell, t *record.Trial) error {
 	if err := fronthaulSettled(ctx, live); err != nil {
 		return err
 	}
 	ru, du, unsent := fronthaulRead(live)
+	if judgedInUse(c) {
+		var held []string
+		if c.Face == chain.FaceDPDK {
+			held = []string{fronthaulLink}
+		}
+		if err := fronthaulJudged(ctx, r, live, t, held); err != nil {
+			return err
+		}
+	}
 	enough := func() bool {
 		now, _, _ := fronthaulRead(live)
 		return now.seconds-ru.seconds >= int(fronthaulTimes*r.Run.Trial/time.Second)
@@ -138,8 +154,7 @@ func fronthaulCounted(ctx context.Context, r *Runner, live *node.Live, t *record
 	return fronthaulFigures(t.Experiment, got, up, unsentNow-unsent)
 }
 
-// fronthaulFigures are the shares of the messages, and whether they agree with the verdict: the link is good by the counters if at
-// most as many messages of those sent in time came late, or were lost, as the requirements allow.
+// fronthaulFigures are the shares of the messages, and whether they agree with the verdict.
 func fronthaulFigures(e *record.Experiment, ru, du fronthaulCounters, unsent float64) error {
 	if ru.all() == 0 || du.all() == 0 {
 		return fmt.Errorf("the radio unit got %v messages, and the distributed unit %v", ru.all(), du.all())
@@ -149,15 +164,25 @@ func fronthaulFigures(e *record.Experiment, ru, du fronthaulCounters, unsent flo
 	v["sequence_gaps"], v["uplink_late"] = ru.gaps/ru.all()*mega, du.share(du.late)
 	v["late_at_du"] = unsent / (ru.all() + unsent) * 100
 	v["message_rate"] = ru.all() / float64(ru.seconds) / 1e3
-	met, judged := v["link_met"]
-	if !judged {
-		e.Why["agrees"] = e.Why["link_met"]
-		return nil
-	}
-	good := ru.late <= ru.all()*(1-fronthaulPercentile/100) && ru.gaps <= ru.all()*fronthaulLoss
-	v["agrees"] = 0
-	if good == (met == 1) {
-		v["agrees"] = 1
-	}
+	fronthaulAgrees(e, ru)
 	return nil
+}
+
+// fronthaulAgrees compares the counters with the verdict. By the counters the link is good if at most as many messages
+// came late, or are missing, as the requirements allow. A good link does not make an end punctual that has too little
+// CPU: then nothing is known.
+func fronthaulAgrees(e *record.Experiment, ru fronthaulCounters) {
+	const figure = "agrees"
+	good := ru.late <= ru.all()*(1-fronthaulPercentile/100) && ru.gaps <= ru.all()*fronthaulLoss
+	met, judged := e.Values["link_met"]
+	switch {
+	case !judged:
+		e.Why[figure] = e.Why["link_met"]
+	case met == 1 && !good:
+		e.Why[figure] = "the link meets its requirements, and messages came late all the same: the ends had too little CPU"
+	case good == (met == 1):
+		e.Values[figure] = 1
+	default:
+		e.Values[figure] = 0
+	}
 }

@@ -17,7 +17,7 @@ func TestFronthaulText(t *testing.T) {
 		{Tool: experiment.ToolFronthaul, Transport: "veth", Face: chain.FaceNetdev, Runtime: chain.RuntimeProcess, Qdisc: "tbf", Rate: 50e6},
 		{Tool: experiment.ToolFronthaul, Transport: "shm", Face: chain.FaceDPDK, Runtime: chain.RuntimeRunc, Event: experiment.EventKillDU},
 		{Tool: experiment.ToolFronthaul, Transport: "memif", Face: chain.FaceDPDK, Runtime: chain.RuntimeRunc},
-		{Tool: experiment.ToolFronthaul, Transport: "ovs-dpdk", Face: chain.FaceDPDK, Runtime: chain.RuntimeProcess},
+		{Tool: experiment.ToolFronthaul, Transport: "ovs-dpdk", Face: chain.FaceDPDK, Runtime: chain.RuntimeRunc},
 	} {
 		parsed, err := chain.Parse(c.String(), chainText(nil, c))
 		if err != nil {
@@ -61,23 +61,25 @@ func TestFronthaulCounters(t *testing.T) {
 	}
 }
 
-// Verdict and counters agree if both are good, or neither is.
+// Verdict and counters agree if both are good, or neither is. A good link cannot make its ends punctual.
 func TestFronthaulAgreement(t *testing.T) {
 	up := fronthaulCounters{onTime: 10, late: 10}
 	for _, c := range []struct {
 		ru     fronthaulCounters
 		met    float64
 		agrees float64
+		known  bool
 	}{
-		{fronthaulCounters{onTime: 995, late: 5, seconds: 1}, 1, 1},
-		{fronthaulCounters{onTime: 980, late: 20, seconds: 1}, 1, 0},
-		{fronthaulCounters{onTime: 1000, gaps: 2, seconds: 1}, 1, 0},
-		{fronthaulCounters{onTime: 500, late: 500, seconds: 1}, 0, 1},
-		{fronthaulCounters{onTime: 1000, seconds: 1}, 0, 0},
+		{fronthaulCounters{onTime: 975, late: 25, seconds: 1}, 1, 1, true},
+		{fronthaulCounters{onTime: 900, late: 100, seconds: 1}, 1, 0, false},
+		{fronthaulCounters{onTime: 1000, gaps: 2, seconds: 1}, 1, 0, false},
+		{fronthaulCounters{onTime: 500, late: 500, seconds: 1}, 0, 1, true},
+		{fronthaulCounters{onTime: 1000, seconds: 1}, 0, 0, true},
 	} {
 		e := &record.Experiment{Values: map[string]float64{"link_met": c.met}, Why: map[string]string{}}
-		if err := fronthaulFigures(e, c.ru, up, 0); err != nil || e.Values["agrees"] != c.agrees {
-			t.Errorf("%+v: %v, %v", c, e.Values, err)
+		err := fronthaulFigures(e, c.ru, up, 0)
+		if agrees, known := e.Values["agrees"]; err != nil || agrees != c.agrees || known != c.known {
+			t.Errorf("%+v: %v, %v", c, e, err)
 		}
 	}
 	e := &record.Experiment{Values: map[string]float64{}, Why: map[string]string{"link_met": "too few samples"}}

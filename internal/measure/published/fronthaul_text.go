@@ -26,8 +26,8 @@ const (
 
 // What the link of a fronthaul must do. The radio unit's windows leave fronthaulDelay to the link (O-RAN's T12 max).
 const (
-	fronthaulDelay      = 200 * time.Microsecond
-	fronthaulPercentile = 99.0
+	fronthaulDelay      = 400 * time.Microsecond
+	fronthaulPercentile = 95.0
 	fronthaulLoss       = 1e-3
 )
 
@@ -53,13 +53,13 @@ func fronthaulText(_ *inventory.Inventory, c experiment.Cell) string {
 	if c.Transport == "memif" {
 		trust = ", isolation: slice"
 	}
-	fmt.Fprintf(&b, "links:\n  - {name: %[1]s, ends: [%[2]s.%[1]s, %[3]s.%[1]s], transport: %[4]s%[5]s%[6]s, load: %[7]s, requires: {latency: %[8]v, percentile: %[9]v, packet_loss_ratio: %[10]v, min_bitrate: %[7]s}}\n",
+	fmt.Fprintf(&b, "links:\n  - {name: %[1]s, ends: [%[2]s.%[1]s, %[3]s.%[1]s], transport: %[4]s%[5]s%[6]s, load: %[7]s, requires: {latency: %[8]v, percentile: %[9]v, packet_loss_ratio: %[10]v}}\n",
 		fronthaulLink, fronthaulDU, fronthaulRU, c.Transport, trust, forwardingText(c), fronthaulLoad, fronthaulDelay, fronthaulPercentile, fronthaulLoss)
 	return b.String()
 }
 
-// fronthaulLoad is what the cell sends to the radio unit, rounded up.
-const fronthaulLoad = "120Mbps"
+// fronthaulLoad is what the cell sends to the radio unit.
+const fronthaulLoad = "108Mbps"
 
 // fronthaulAddress is the address of an end, which the image's launcher expects.
 func fronthaulAddress(end int) string { return fmt.Sprintf("02:00:00:00:00:%02x", end+1) }

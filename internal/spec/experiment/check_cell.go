@@ -94,8 +94,8 @@ func checkFronthaul(d *parse.Decoder, c *Cell, values map[string]*yaml.Node) {
 		d.Fail(values["face"], "write dpdk, or netdev for raw sockets", "the ends of a fronthaul have no native port")
 	case c.Face == chain.FaceNetdev && c.Runtime != chain.RuntimeProcess:
 		d.Fail(values["runtime"], "write process, or face: dpdk", "raw sockets need a capability that containers do not have")
-	case c.Runtime == chain.RuntimeDocker || c.Runtime == chain.RuntimeVM:
-		d.Fail(values["runtime"], "write runc or process", "the ends of a fronthaul run in the image of dray image")
+	case c.Face == chain.FaceDPDK && c.Runtime != chain.RuntimeRunc:
+		d.Fail(values["runtime"], "write runc", "DPDK finds its drivers in the image only if that is the function's root")
 	}
 	switch {
 	case c.Event != "" && c.Event != EventKillDU && c.Event != EventKillRU:
