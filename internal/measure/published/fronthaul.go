@@ -114,9 +114,13 @@ func fronthaulRead(live *node.Live) (ru, du fronthaulCounters, unsent float64) {
 	return ru, du, unsent
 }
 
-// fronthaulSettled waits until the radio unit gets messages, and both ends have settled.
+// fronthaulSettled waits until the radio unit gets messages, and both ends have settled. Until then the radio unit may be
+// started again, and wait again: of a memif link it ends if the other end does not listen soon.
 func fronthaulSettled(ctx context.Context, live *node.Live) error {
 	got := func() bool {
+		if strings.Contains(live.LogTail(fronthaulRU, 1), ready) {
+			_ = wake(ctx, live, fronthaulRU) // else the next time
+		}
 		ru, _, _ := fronthaulRead(live)
 		return ru.all() > 0
 	}

@@ -49,12 +49,15 @@ func fronthaulText(_ *inventory.Inventory, c experiment.Cell) string {
 			role, c.Runtime, root, waiting(fmt.Sprintf("%q, %s, --link, \"%d\", %s", program, role, fronthaulDelay.Microseconds(), end)),
 			fronthaulLink, c.Face, fronthaulAddress(i), qos(c, c.Queue))
 	}
-	trust := ""
-	if c.Transport == "memif" {
-		trust = ", isolation: slice"
+	more := ", load: " + fronthaulLoad
+	switch c.Transport {
+	case "memif":
+		more += ", isolation: slice"
+	case "shm":
+		more = "" // its own traffic is what it is
 	}
-	fmt.Fprintf(&b, "links:\n  - {name: %[1]s, ends: [%[2]s.%[1]s, %[3]s.%[1]s], transport: %[4]s%[5]s%[6]s, load: %[7]s, requires: {latency: %[8]v, percentile: %[9]v, packet_loss_ratio: %[10]v}}\n",
-		fronthaulLink, fronthaulDU, fronthaulRU, c.Transport, trust, forwardingText(c), fronthaulLoad, fronthaulDelay, fronthaulPercentile, fronthaulLoss)
+	fmt.Fprintf(&b, "links:\n  - {name: %[1]s, ends: [%[2]s.%[1]s, %[3]s.%[1]s], transport: %[4]s%[5]s%[6]s, requires: {latency: %[7]v, percentile: %[8]v, packet_loss_ratio: %[9]v}}\n",
+		fronthaulLink, fronthaulDU, fronthaulRU, c.Transport, more, forwardingText(c), fronthaulDelay, fronthaulPercentile, fronthaulLoss)
 	return b.String()
 }
 
