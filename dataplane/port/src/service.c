@@ -59,9 +59,8 @@ EXPORT int dray_service(struct dray_port *port)
  * The descriptors on which the thread sleeps: the order to stop, the broker, and the death of the
  * peer, but no packets.
  */
-static unsigned gather(struct dray_port *port, struct pollfd *p)
+static unsigned gather(struct dray_port *port, const struct generation *gen, struct pollfd *p)
 {
-	struct generation *gen = atomic_load_explicit(&port->current, memory_order_relaxed);
 	unsigned n = 2;
 
 	p[0] = (struct pollfd){.fd = port->thread_stop[0], .events = POLLIN};
@@ -71,23 +70,34 @@ static unsigned gather(struct dray_port *port, struct pollfd *p)
 	return n;
 }
 
+/*
+ * The thread has a reference while it sleeps. If another thread closed a bell meanwhile, the kernel
+ * would do so here, at the end of poll, and a descriptor in the bell could make that wait.
+ */
 static void *serve(void *argument)
 {
 	struct dray_port *port = argument;
+	bool stop = false;
 
-	for (;;) {
+	while (!stop) {
 		struct pollfd p[2 + DRAY_MAX_QUEUES];
+		struct generation *gen;
 		unsigned n;
 		int ms;
 
 		pthread_mutex_lock(&port->lock);
 		service_step(port);
-		n = gather(port, p);
+		gen = atomic_load_explicit(&port->current, memory_order_relaxed);
+		if (gen)
+			generation_get(gen);
+		n = gather(port, gen, p);
 		ms = port->control.state == CONTROL_READY ? SERVICE_MS : RETRY_MS;
 		pthread_mutex_unlock(&port->lock);
-		if (poll(p, n, ms) > 0 && p[0].revents)
-			return NULL;
+		stop = poll(p, n, ms) > 0 && p[0].revents;
+		if (gen)
+			generation_put(gen);
 	}
+	return NULL;
 }
 
 int service_start(struct dray_port *port)
