@@ -213,6 +213,8 @@ enum dray_wait_for {
 	DRAY_WAIT_TX = 1u << 1,	     /* a packet buffer to allocate */
 	DRAY_WAIT_EVENT = 1u << 2,   /* an event for dray_events */
 	DRAY_WAIT_MESSAGE = 1u << 3, /* a message buffer to allocate */
+	/* another thread serves the other side of the queue; see dray_wait */
+	DRAY_WAIT_ONE_SIDE = 1u << 4,
 };
 
 /*
@@ -220,8 +222,17 @@ enum dray_wait_for {
  * dray_service meanwhile, also for other ports of this process whose links are down: each end of
  * two links may first wait for another one. Counts as a call of both sides of the queue. If
  * dray_rx_burst was not called for a second, it drops packets that dead peers have left, except
- * those of the last four generations. Returns the bits that hold, or 0 after the time-out. Errors:
- * -EINVAL queue or what; -EBADF; -EINTR a signal.
+ * those of the last four generations.
+ *
+ * With DRAY_WAIT_ONE_SIDE the call counts as one of a single side: of the sending side if `what`
+ * has DRAY_WAIT_TX or DRAY_WAIT_MESSAGE, otherwise of the receiving side. So two threads can sleep
+ * on one queue, one on each side. The thread of the receiving side may also sleep on dray_fd or
+ * dray_queue_fd. Use it only if another thread receives: what that side has to do, for example to
+ * return buffers that other threads released, is left to that thread.
+ *
+ * Returns the bits that hold, or 0 after the time-out. Errors: -EINVAL queue, or what, also
+ * DRAY_WAIT_RX together with DRAY_WAIT_TX or DRAY_WAIT_MESSAGE for one side; -EBADF; -EINTR a
+ * signal.
  */
 int dray_wait(struct dray_port *port, unsigned queue, unsigned what, int timeout_ms);
 
@@ -230,8 +241,9 @@ int dray_wait(struct dray_port *port, unsigned queue, unsigned what, int timeout
  * close it. When it is readable, call dray_service, then dray_rx_burst on each queue until it
  * returns 0, which asks the peer for the next wake-up. It is for DRAY_MODE_SLEEPING and
  * DRAY_MODE_ADAPTIVE; the latter asks only after a queue was empty for spin_us. dray_wait cancels
- * that wake-up request. Before polling again, call dray_rx_burst until it returns 0. Errors:
- * -ENOTSUP in busy mode; -EBADF.
+ * that wake-up request. Before polling again, call dray_rx_burst until it returns 0. An event, and
+ * buffers that another thread released, make it readable too. Errors: -ENOTSUP in busy mode;
+ * -EBADF.
  */
 int dray_fd(struct dray_port *port);
 

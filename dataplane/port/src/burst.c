@@ -6,7 +6,6 @@
 #include "burst.h"
 
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 
 #include "rights.h"
@@ -62,7 +61,7 @@ static bool bell_readable(struct generation *gen, unsigned queue, struct counter
 	return false;
 }
 
-unsigned bell_drain(struct generation *gen, unsigned queue, struct counters *counters)
+static unsigned read_bell(struct generation *gen, unsigned queue, struct counters *counters)
 {
 	unsigned rings;
 	char bytes[2];
@@ -87,6 +86,24 @@ unsigned bell_drain(struct generation *gen, unsigned queue, struct counters *cou
 	return rings;
 }
 
+unsigned bell_drain(struct dray_owner *owner, unsigned queue, struct counters *counters)
+{
+	struct generation *gen;
+	unsigned rings;
+
+	if (!owner || !owner->ops->arm)
+		return 0;
+	gen = owner->generation;
+	if (likely(!gen->discarder))
+		return read_bell(gen, queue, counters);
+	/* If another thread reads, it wakes this one; what it leaves ends this thread's sleep. */
+	if (atomic_exchange_explicit(&gen->reading[queue], true, memory_order_acquire))
+		return 0;
+	rings = read_bell(gen, queue, counters);
+	atomic_store_explicit(&gen->reading[queue], false, memory_order_release);
+	return rings;
+}
+
 /*
  * An owner that is still to be drained stays armed, so its packets ring like all others. The caller
  * polls it next.
@@ -107,13 +124,10 @@ static void direction_abandon(struct queue *queue, struct direction *dir)
 	if (!old)
 		return;
 	dir->owner = NULL;
-	dir->armed = false;
-	if (dir == &queue->tx) {
+	if (dir == &queue->tx)
 		owner_orphan(old);
-		return;
-	}
-	waker_awake(&queue->waker);
-	drain_later(dir, old);
+	else
+		drain_later(dir, old);
 }
 
 /*
@@ -135,6 +149,13 @@ static void collect_missed(struct queue *q, unsigned queue, struct generation *g
 	h->waker = &q->waker;
 	atomic_store_explicit(&h->thread, q->rx.thread, memory_order_relaxed);
 	drain_later(&q->rx, h);
+}
+
+void direction_disarm(struct direction *dir)
+{
+	if (dir->owner && dir->armed && dir->owner->ops->disarm)
+		dir->owner->ops->disarm(dir->owner);
+	dir->armed = false;
 }
 
 void direction_leave_capture(struct direction *dir)
@@ -159,14 +180,18 @@ static void move_to(struct dray_port *port, unsigned queue, struct direction *di
 {
 	struct queue *q = &port->queues[queue];
 
+	dir->armed = false;
 	direction_abandon(q, dir);
-	if (dir == &q->rx)
+	if (dir == &q->rx) {
+		waker_awake(&q->waker);
 		collect_missed(q, queue, port->generations, gen);
+	}
 	dir->generation = owner ? gen : NULL;
 	dir->owner = owner;
 	if (owner) {
 		owner->adopted = true;
 		owner->waker = &q->waker;
+		owner->alone = dir == &q->tx ? &q->tx_waker : NULL;
 	}
 }
 
@@ -176,11 +201,6 @@ void direction_update(struct dray_port *port, unsigned queue, struct direction *
 	struct generation *gen;
 
 	pthread_mutex_lock(&port->lock);
-	if (port->queues[queue].wake >= 0 && !sending) {
-		eventfd_t switches;
-
-		(void)eventfd_read(port->queues[queue].wake, &switches);
-	}
 	gen = atomic_load_explicit(&port->current, memory_order_relaxed);
 	if (gen && queue < gen->queues)
 		owner = sending ? gen->tx[queue] : gen->rx[queue];
@@ -264,7 +284,7 @@ static unsigned drain_from(struct dray_port *port, unsigned queue, struct dray_o
 	got = h->ops->recv(h, pkts, n);
 	if (got)
 		return got;
-	if (is_shm(h) && bell_drain(h->generation, queue, &dir->counters) && h->ops->arm(h))
+	if (bell_drain(h, queue, &dir->counters) && h->ops->arm(h))
 		return h->ops->recv(h, pkts, n);
 	if (final && !h->ops->ready(h))
 		end_draining(port, queue, link);
@@ -290,16 +310,32 @@ static unsigned recv_any(struct dray_port *port, unsigned queue, struct directio
 	return likely(h && !(held && is_shm(h))) ? h->ops->recv(h, pkts, n) : 0;
 }
 
+/*
+ * Ask for a ring of every lane that packets may be in. Returns whether there are some by now. The
+ * descriptor of a network device is the application's to watch: nobody takes a ring from there.
+ */
+static bool lanes_arm(struct direction *dir)
+{
+	bool ready = dir->owner && dir->owner->ops->arm && dir->owner->ops->arm(dir->owner);
+
+	for (struct dray_owner *h = dir->draining; h; h = h->draining)
+		ready |= h->ops->arm && h->ops->arm(h);
+	return ready;
+}
+
+static void recv_awake(struct queue *q)
+{
+	direction_disarm(&q->rx);
+	waker_awake(&q->waker);
+}
+
 /* Nothing came: ask to be woken, if it is time to. Returns packets that came in between. */
 static unsigned recv_idle(struct dray_port *port, unsigned queue, struct direction *dir,
 			  struct dray_pkt *pkts, unsigned n)
 {
-	struct waker *waker = &port->queues[queue].waker;
-	struct dray_owner *h = dir->owner;
+	struct queue *q = &port->queues[queue];
 	unsigned rings, got;
 
-	if (!h || !h->ops->arm)
-		return 0;
 	if (port->mode == DRAY_MODE_ADAPTIVE && !dir->armed) {
 		uint64_t now = clock_ticks();
 
@@ -308,18 +344,21 @@ static unsigned recv_idle(struct dray_port *port, unsigned queue, struct directi
 		if (now - dir->idle_ticks < port->spin_ticks)
 			return 0;
 	}
-	rings = bell_drain(dir->generation, queue, &dir->counters);
-	if (dir->armed && rings == 0 && !waker_rang(waker))
+	rings = bell_drain(dir->owner, queue, &dir->counters);
+	if (rings)
+		waker_wake(&q->tx_waker);
+	if (dir->armed && rings == 0 && !waker_rang(&q->waker))
 		return 0;
-	dir->armed = true;
-	waker_sleep(waker);
-	if (!h->ops->arm(h))
+	do {
+		dir->armed = true;
+		waker_sleep(&q->waker);
+		direction_follow(port, queue, dir, false);
+	} while (!dir->armed); /* it moved */
+	if (!lanes_arm(dir))
 		return 0;
 	got = recv_any(port, queue, dir, pkts, n);
 	if (got) {
-		h->ops->disarm(h);
-		waker_awake(waker);
-		dir->armed = false;
+		recv_awake(q);
 		dir->idle_ticks = 0;
 	}
 	return got;
@@ -330,12 +369,9 @@ static inline unsigned recv_sleeper(struct dray_port *port, unsigned queue, stru
 {
 	if (got == 0)
 		return recv_idle(port, queue, dir, pkts, n);
+	if (dir->armed)
+		recv_awake(&port->queues[queue]);
 	dir->idle_ticks = 0;
-	if (dir->armed) {
-		dir->armed = false;
-		dir->owner->ops->disarm(dir->owner);
-		waker_awake(&port->queues[queue].waker);
-	}
 	return got;
 }
 

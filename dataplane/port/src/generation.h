@@ -26,6 +26,8 @@ struct generation {
 	int bells[DRAY_MAX_QUEUES]; /* netdev: the packet sockets */
 	/* NULL: no descriptor can be in a bell. Not NULL: look before reading, and close there. */
 	struct discarder *discarder;
+	/* if so: a thread looks and reads, and no other may take what it looked at */
+	_Atomic bool reading[DRAY_MAX_QUEUES];
 	uint64_t inode;
 	uint8_t *memory;
 	void *map; /* memory with its guards */

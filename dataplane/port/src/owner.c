@@ -106,15 +106,23 @@ static void drain_orphan(struct dray_owner *owner)
 	pthread_mutex_unlock(&orphans);
 }
 
-/* Ring once per sleep. The queue exists as long as there is a reference to the generation. */
-static void waker_ring(struct waker *waker)
+/* Ring once per sleep. Returns whether the thread slept. */
+static bool waker_ring(struct waker *waker)
 {
-	uint32_t asleep = WAKER_ASLEEP;
+	uint32_t state = atomic_load_explicit(&waker->state, memory_order_relaxed);
 
-	if (atomic_load_explicit(&waker->state, memory_order_relaxed) == WAKER_ASLEEP &&
-	    atomic_compare_exchange_strong_explicit(&waker->state, &asleep, WAKER_RUNG,
+	if (state == WAKER_ASLEEP &&
+	    atomic_compare_exchange_strong_explicit(&waker->state, &state, WAKER_RUNG,
 						    memory_order_relaxed, memory_order_relaxed))
 		(void)eventfd_write(waker->fd, 1);
+	return state != WAKER_AWAKE;
+}
+
+void waker_wake(struct waker *waker)
+{
+	/* seq_cst: pairs with waker_sleep. */
+	atomic_thread_fence(memory_order_seq_cst);
+	(void)waker_ring(waker);
 }
 
 void waker_awake(struct waker *waker)
@@ -128,6 +136,13 @@ void waker_awake(struct waker *waker)
 		waker->owed++;
 	while (waker->owed && eventfd_read(waker->fd, &rings) == 0)
 		waker->owed--;
+}
+
+/* The queue exists as long as there is a reference to the generation. */
+static void ring_queue(struct dray_owner *owner)
+{
+	if (!(owner->alone && waker_ring(owner->alone)) && owner->waker)
+		(void)waker_ring(owner->waker);
 }
 
 static void release_foreign(struct dray_owner *owner, struct dray_pkt *pkts, unsigned n)
@@ -148,8 +163,8 @@ static void release_foreign(struct dray_owner *owner, struct dray_pkt *pkts, uns
 	atomic_thread_fence(memory_order_seq_cst);
 	if (atomic_load_explicit(&owner->orphan, memory_order_relaxed))
 		drain_orphan(owner);
-	else if (owner->waker)
-		waker_ring(owner->waker);
+	else
+		ring_queue(owner);
 	generation_put(gen);
 }
 

@@ -140,23 +140,24 @@ struct owner_ops {
 enum waker_state { WAKER_AWAKE = 0, WAKER_ASLEEP, WAKER_RUNG };
 
 /*
- * Wakes the sleeping thread of a queue when another thread has released buffers that the queue must
- * return.
+ * Wakes the sleeping thread of a queue when another thread of this process did something for it:
+ * released buffers that the queue must return, made another generation current, posted an event, or
+ * read the bell that the thread sleeps on.
  */
 struct waker {
 	/* ASLEEP: or about to be. The thread that changes it to RUNG rings */
 	_Atomic uint32_t state;
-	uint32_t owed; /* of the queue's thread: rings that could not be read yet */
+	uint32_t owed; /* of the sleeping thread: rings that could not be read yet */
 	int fd;	       /* an eventfd; -1: busy mode, which never sleeps */
 };
 
-/* The queue's thread does not sleep any more. Only that thread calls this. */
+/* The thread does not sleep any more. Only that thread calls this. */
 void waker_awake(struct waker *waker);
 
 /*
- * Between this call and its sleep the queue's thread checks for released buffers once more.
- * seq_cst: pairs with release_foreign; either the queue's thread sees the released buffers, or the
- * thread that released them sees that it sleeps.
+ * Between this call and its sleep the thread looks once more at everything that it is woken for.
+ * seq_cst: pairs with release_foreign and waker_wake; either this thread sees what the other one
+ * did, or the other one sees that this thread sleeps.
  */
 static inline void waker_sleep(struct waker *waker)
 {
@@ -166,6 +167,16 @@ static inline void waker_sleep(struct waker *waker)
 	atomic_store_explicit(&waker->state, WAKER_ASLEEP, memory_order_relaxed);
 	atomic_thread_fence(memory_order_seq_cst);
 }
+
+/* After waker_sleep: whether the thread may sleep. It may not after a ring, or waker_awake. */
+static inline bool waker_asleep(const struct waker *waker)
+{
+	return waker->fd < 0 ||
+	       atomic_load_explicit(&waker->state, memory_order_relaxed) == WAKER_ASLEEP;
+}
+
+/* Wake the thread if it sleeps, or is about to. Call it after what the thread is to see. */
+void waker_wake(struct waker *waker);
 
 /*
  * Whether the waker rang since waker_sleep: if so, the queue's thread is awake again. Only it calls
@@ -193,6 +204,9 @@ struct dray_owner {
 	_Atomic uint32_t *next; /* one per slot: link of that list; OWNER_UNLINKED off it */
 	struct generation *generation;
 	struct waker *waker; /* of the queue that adopted it; NULL: no thread sleeps */
+	/* sending: of a thread that waits for this side alone. While it sleeps, it is rung instead
+	 */
+	struct waker *alone;
 	struct counters *counters;
 	struct dray_owner *draining; /* next owner that the direction has left */
 };

@@ -36,10 +36,10 @@ void port_get(struct dray_port *port)
 static void free_queue(struct queue *queue)
 {
 	free((void *)queue->histogram);
-	if (queue->wake >= 0)
-		close(queue->wake);
 	if (queue->waker.fd >= 0)
 		close(queue->waker.fd);
+	if (queue->tx_waker.fd >= 0)
+		close(queue->tx_waker.fd);
 	if (queue->epoll >= 0)
 		close(queue->epoll);
 }

@@ -39,11 +39,10 @@ struct direction {
 
 struct queue {
 	struct direction tx, rx;
-	/* readable from a switch until rx follows it: for sleep_on. -1: busy mode */
-	int wake;
-	struct waker waker; /* of the thread that has both sides, or rx */
-	int epoll;	    /* dray_queue_fd; -1: not requested */
-	struct pool *pool;  /* for copies; NULL: none needed */
+	struct waker waker;    /* of the thread that has both sides, or rx */
+	struct waker tx_waker; /* of a thread that waits for tx alone */
+	int epoll;	       /* dray_queue_fd; -1: not requested */
+	struct pool *pool;     /* for copies; NULL: none needed */
 	struct counters pool_counters;
 	_Atomic uint64_t *histogram; /* of HISTOGRAM_SIZE */
 	uint64_t sampled;	     /* packets sent when the sampling was last decided */
@@ -94,7 +93,7 @@ struct dray_port {
 	int epoll;
 	int event_epoll; /* dray_event_fd; -1: not requested */
 	struct dray_event events[EVENTS];
-	uint32_t event_head;
+	_Atomic uint32_t event_head;
 	_Atomic uint32_t event_tail;
 	uint32_t last_sample_shift;
 	uint64_t sampling_ns; /* when the sampling was last decided */

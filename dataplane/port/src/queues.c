@@ -51,11 +51,13 @@ int queues_make_pools(struct dray_port *port, bool needed)
 	return 0;
 }
 
+/* A descriptor of the port watches only rx: a thread that waits for tx alone sleeps in dray_wait.
+ */
 static int make_wakers(struct dray_port *port, struct queue *queue)
 {
-	queue->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	queue->waker.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK | EFD_SEMAPHORE);
-	if (queue->wake < 0 || queue->waker.fd < 0)
+	queue->tx_waker.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK | EFD_SEMAPHORE);
+	if (queue->waker.fd < 0 || queue->tx_waker.fd < 0)
 		return -errno;
 	return watch_waker(port, queue->waker.fd);
 }
@@ -70,8 +72,11 @@ int queues_make(struct dray_port *port)
 	if (!port->queues)
 		return -ENOMEM;
 	memset(port->queues, 0, size);
-	for (unsigned q = 0; q < port->queue_count; q++)
-		port->queues[q].wake = port->queues[q].waker.fd = port->queues[q].epoll = -1;
+	for (unsigned q = 0; q < port->queue_count; q++) {
+		struct queue *queue = &port->queues[q];
+
+		queue->waker.fd = queue->tx_waker.fd = queue->epoll = -1;
+	}
 	for (unsigned q = 0; q < port->queue_count; q++) {
 		port->queues[q].histogram = calloc(HISTOGRAM_SIZE, sizeof(uint64_t));
 		if (!port->queues[q].histogram)

@@ -6,7 +6,6 @@
 #include "rebind.h"
 
 #include <poll.h>
-#include <sys/eventfd.h>
 
 #include "events.h"
 #include "watch.h"
@@ -56,9 +55,7 @@ void port_switch(struct dray_port *port, struct generation *to)
 	atomic_store_explicit(&port->current, to, memory_order_relaxed);
 	/* release: pairs with the acquire in direction_follow. */
 	atomic_fetch_add_explicit(&port->switches, 1, memory_order_release);
-	for (unsigned q = 0; q < port->queue_count; q++)
-		if (port->queues[q].wake >= 0)
-			(void)eventfd_write(port->queues[q].wake, 1);
+	/* The event wakes those who sleep, to follow. */
 	if (to)
 		port_event(port, from ? DRAY_EVENT_REBIND : DRAY_EVENT_PEER_UP, to->number,
 			   to->kind, 0);

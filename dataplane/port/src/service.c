@@ -42,17 +42,14 @@ static void service_step(struct dray_port *port)
 
 EXPORT int dray_service(struct dray_port *port)
 {
-	int events;
-
 	if (!port_valid(port))
 		return -EBADF;
+	/* Otherwise another thread is doing it. */
 	if (pthread_mutex_trylock(&port->lock) == 0) {
 		service_step(port);
-		events = port_events(port);
 		pthread_mutex_unlock(&port->lock);
-		return events;
 	}
-	return 0; /* another thread is doing it */
+	return port_events(port);
 }
 
 /*

@@ -10,108 +10,130 @@
 #define DRAINING_MS 5  /* while an old generation may still have packets */
 #define DRAINING_MAX 8 /* of which the bells are listened to */
 #define SPIN_SERVICE 1024
+#define SENDING (unsigned)(DRAY_WAIT_TX | DRAY_WAIT_MESSAGE)
 
-static bool direction_ready(struct direction *dir)
+/* One call: what it waits for, and which sides of the queue it serves. */
+struct call {
+	struct dray_port *port;
+	struct queue *q;
+	unsigned queue, what;
+	bool rx, tx;
+	struct waker *waker; /* of this thread */
+	struct waker *other; /* of the thread that serves the other side; NULL: this one does */
+};
+
+/* Whether there is something; `arm`: ask for a ring, and look once more. */
+static bool look(struct dray_owner *owner, bool arm)
 {
-	return dir->owner && dir->owner->ops->ready(dir->owner);
+	return arm && owner->ops->arm ? owner->ops->arm(owner) : owner->ops->ready(owner);
 }
 
-/* Ask for a ring, and look once more. */
-static bool direction_arm(struct direction *dir)
+static bool direction_look(struct direction *dir, bool arm)
 {
 	if (!dir->owner)
 		return false;
-	if (!dir->owner->ops->arm)
-		return direction_ready(dir);
-	dir->armed = true;
-	return dir->owner->ops->arm(dir->owner);
+	dir->armed |= arm;
+	return look(dir->owner, arm);
 }
 
-static void direction_disarm(struct direction *dir)
+static unsigned rx_holds(const struct call *c, bool arm)
 {
-	if (dir->owner && dir->armed && dir->owner->ops->disarm)
-		dir->owner->ops->disarm(dir->owner);
-	dir->armed = false;
+	struct direction *rx = &c->q->rx;
+	const bool wanted = c->what & DRAY_WAIT_RX;
+	bool holds = false;
+
+	direction_follow(c->port, c->queue, rx, false);
+	if (rx->draining)
+		direction_retire(c->port, c->queue);
+	for (struct dray_owner *h = rx->draining; h; h = h->draining)
+		holds |= look(h, arm && wanted);
+	if (rx->owner)
+		owner_drain(rx->owner); /* the peer may wait for it, whatever this side waits for */
+	if (wanted)
+		holds |= direction_look(rx, arm);
+	return holds ? DRAY_WAIT_RX : 0;
 }
 
 /* One bell is for buffers of both kinds, so the second look is after it was armed, as the first. */
-static unsigned tx_holds(struct direction *dir, bool (*look)(struct direction *))
+static unsigned tx_holds(const struct call *c, bool arm)
 {
-	unsigned holds = look(dir) ? DRAY_WAIT_TX : 0;
+	struct direction *tx = &c->q->tx;
+	unsigned holds = 0;
 
-	if (dir->owner && dir->owner->ops->message_ready &&
-	    dir->owner->ops->message_ready(dir->owner))
+	direction_follow(c->port, c->queue, tx, true);
+	if (!(c->what & SENDING))
+		return 0;
+	if (direction_look(tx, arm))
+		holds = DRAY_WAIT_TX;
+	if (tx->owner && tx->owner->ops->message_ready && tx->owner->ops->message_ready(tx->owner))
 		holds |= DRAY_WAIT_MESSAGE;
 	return holds;
 }
 
-static unsigned what_holds(struct dray_port *port, unsigned queue, unsigned what,
-			   bool (*look)(struct direction *))
+static unsigned what_holds(const struct call *c, bool arm)
 {
-	struct queue *q = &port->queues[queue];
 	unsigned holds = 0;
 
-	direction_follow(port, queue, &q->rx, false);
-	direction_follow(port, queue, &q->tx, true);
-	if (q->rx.draining)
-		direction_retire(port, queue);
-	for (struct dray_owner *h = q->rx.draining; h; h = h->draining)
-		if (h->ops->ready(h))
-			holds |= DRAY_WAIT_RX;
-	if (q->rx.owner)
-		owner_drain(
-			q->rx.owner); /* the peer may wait for it, whatever this side waits for */
-	if ((what & DRAY_WAIT_RX) && look(&q->rx))
-		holds |= DRAY_WAIT_RX;
-	if (what & (DRAY_WAIT_TX | DRAY_WAIT_MESSAGE))
-		holds |= tx_holds(&q->tx, look);
-	if ((what & DRAY_WAIT_EVENT) && dray_service(port) > 0)
-		holds |= DRAY_WAIT_EVENT;
-	return holds & what;
+	if (c->rx)
+		holds = rx_holds(c, arm);
+	if (c->tx)
+		holds |= tx_holds(c, arm);
+	return holds & c->what;
 }
 
-/* Sleep until a bell, the broker, the death of the peer, or for `ms`. */
-static int sleep_on(struct dray_port *port, unsigned queue, unsigned what, int ms)
+/* The same when this thread is about to sleep: events are posted by whoever serves the port. */
+static unsigned holds_before_sleep(const struct call *c)
 {
-	struct queue *q = &port->queues[queue];
-	struct generation *gen = q->rx.generation;
-	struct pollfd p[4 + DRAINING_MAX] = {{.fd = -1},
-					     {.fd = port->control.fd, .events = POLLIN},
-					     {.fd = q->wake, .events = POLLIN},
-					     {.fd = q->waker.fd, .events = POLLIN}};
-	unsigned n = 4;
+	unsigned holds = what_holds(c, true);
+
+	if ((c->what & DRAY_WAIT_EVENT) && dray_service(c->port) > 0)
+		holds |= DRAY_WAIT_EVENT;
+	return holds;
+}
+
+/* Sleep until a bell, the broker, another thread, the death of the peer, or for `ms`. */
+static int sleep_on(const struct call *c, int ms)
+{
+	const struct direction *rx = &c->q->rx, *dir = c->rx ? rx : &c->q->tx;
+	struct dray_owner *draining = c->rx ? rx->draining : NULL;
+	struct generation *gen = dir->generation;
+	struct pollfd p[3 + DRAINING_MAX] = {{.fd = -1},
+					     {.fd = c->port->control.fd, .events = POLLIN},
+					     {.fd = c->waker->fd, .events = POLLIN}};
+	unsigned n = 3;
 	bool netdev = gen && gen->kind == DRAY_LINK_NETDEV;
 
-	if (gen && queue < gen->queues) {
-		p[0].fd = gen->bells[queue];
-		p[0].events = !netdev || (what & DRAY_WAIT_RX) ? POLLIN : 0;
-		if (netdev && (what & DRAY_WAIT_TX))
+	if (gen && c->queue < gen->queues) {
+		p[0].fd = gen->bells[c->queue];
+		p[0].events = !netdev || (c->what & DRAY_WAIT_RX) ? POLLIN : 0;
+		if (netdev && (c->what & DRAY_WAIT_TX))
 			p[0].events |= POLLOUT;
 	}
-	if (q->rx.draining && ms > DRAINING_MS)
+	if (draining && ms > DRAINING_MS)
 		ms = DRAINING_MS;
-	for (struct dray_owner *h = q->rx.draining; h && n < 4 + DRAINING_MAX; h = h->draining)
+	for (struct dray_owner *h = draining; h && n < 3 + DRAINING_MAX; h = h->draining)
 		if (!atomic_load_explicit(&h->generation->peer_gone, memory_order_relaxed))
-			p[n++] = (struct pollfd){.fd = h->generation->bells[queue],
+			p[n++] = (struct pollfd){.fd = h->generation->bells[c->queue],
 						 .events = POLLIN};
 	return poll(p, n, ms) < 0 ? -errno : 0;
 }
 
 /* Spin for as long as the mode says. */
-static unsigned spin(struct dray_port *port, unsigned queue, unsigned what, uint64_t end_ns)
+static unsigned spin(const struct call *c, uint64_t end_ns)
 {
+	struct dray_port *port = c->port;
 	uint64_t start = clock_ticks();
 	unsigned holds, turns = 0;
 
 	for (;;) {
-		holds = what_holds(port, queue, what & ~(unsigned)DRAY_WAIT_EVENT, direction_ready);
+		holds = what_holds(c, false);
 		if (holds || port->mode == DRAY_MODE_SLEEPING)
 			return holds;
 		if (port->mode == DRAY_MODE_ADAPTIVE && clock_ticks() - start > port->spin_ticks)
 			return 0;
 		if (++turns % SPIN_SERVICE == 0) {
 			(void)siblings_serve(port);
-			if (dray_service(port) > 0 && (what & DRAY_WAIT_EVENT))
+			if (dray_service(port) > 0 && (c->what & DRAY_WAIT_EVENT))
 				return DRAY_WAIT_EVENT;
 			if (clock_ns() >= end_ns)
 				return 0;
@@ -120,19 +142,21 @@ static unsigned spin(struct dray_port *port, unsigned queue, unsigned what, uint
 	}
 }
 
-/* Read all bells that rang; wait_here checks for packets once more before it sleeps. */
-static void drain_bells(struct queue *q, unsigned queue)
+/* Read all bells that this thread sleeps on; it looks for packets once more before it sleeps. */
+static void drain_bells(const struct call *c)
 {
-	if (q->rx.owner && q->rx.owner->ops->arm)
-		(void)bell_drain(q->rx.generation, queue, &q->rx.counters);
-	for (struct dray_owner *h = q->rx.draining; h; h = h->draining)
-		if (h->ops->arm && bell_drain(h->generation, queue, &q->rx.counters))
-			(void)h->ops->arm(h);
+	struct direction *dir = c->rx ? &c->q->rx : &c->q->tx;
+	unsigned rings = bell_drain(dir->owner, c->queue, &dir->counters);
+
+	for (struct dray_owner *h = c->rx ? dir->draining : NULL; h; h = h->draining)
+		rings += bell_drain(h, c->queue, &dir->counters);
+	if (rings && c->other)
+		waker_wake(c->other);
 }
 
-static int wait_here(struct dray_port *port, unsigned queue, unsigned what, uint64_t end_ns)
+static int wait_here(const struct call *c, uint64_t end_ns)
 {
-	struct queue *q = &port->queues[queue];
+	struct dray_port *port = c->port;
 	unsigned holds;
 	int ret = 0;
 
@@ -140,10 +164,10 @@ static int wait_here(struct dray_port *port, unsigned queue, unsigned what, uint
 		uint64_t now, left_ms;
 		int most_ms;
 
-		holds = spin(port, queue, what, end_ns);
+		holds = spin(c, end_ns);
 		if (holds)
 			return (int)holds;
-		if (dray_service(port) > 0 && (what & DRAY_WAIT_EVENT))
+		if (dray_service(port) > 0 && (c->what & DRAY_WAIT_EVENT))
 			return DRAY_WAIT_EVENT;
 		most_ms = siblings_serve(port);
 		now = clock_ns();
@@ -151,40 +175,66 @@ static int wait_here(struct dray_port *port, unsigned queue, unsigned what, uint
 			return ret;
 		if (port->mode == DRAY_MODE_BUSY)
 			continue;
-		drain_bells(q, queue);
-		waker_sleep(&q->waker);
-		holds = what_holds(port, queue, what, direction_arm);
+		drain_bells(c);
+		waker_sleep(c->waker);
+		holds = holds_before_sleep(c);
 		if (holds)
 			return (int)holds;
+		if (!waker_asleep(c->waker))
+			continue; /* woken already, or moved to another generation */
 		left_ms = (end_ns - now) / MS + 1;
-		ret = sleep_on(port, queue, what,
-			       left_ms < (uint64_t)most_ms ? (int)left_ms : most_ms);
-		waker_awake(&q->waker);
+		ret = sleep_on(c, left_ms < (uint64_t)most_ms ? (int)left_ms : most_ms);
+		waker_awake(c->waker);
 	}
+}
+
+/* Enter the sides that the call serves, wait, and leave them. 0: another call is in one of them. */
+static int enter_and_wait(const struct call *c, int timeout_ms)
+{
+	struct queue *q = c->q;
+	int ret = 0;
+
+	if (c->rx && !direction_enter(q, &q->rx))
+		return 0;
+	if (!c->tx || direction_enter(q, &q->tx)) {
+		ret = wait_here(c, timeout_ms < 0 ? UINT64_MAX
+						  : clock_ns() + (uint64_t)timeout_ms * MS);
+		waker_awake(c->waker);
+		if (c->tx) {
+			direction_disarm(&q->tx);
+			direction_leave(&q->tx);
+		}
+		if (c->rx)
+			direction_disarm(&q->rx);
+	}
+	if (c->rx)
+		direction_leave(&q->rx);
+	return ret;
+}
+
+/* Whether the bits go together. */
+static bool what_valid(unsigned what)
+{
+	const unsigned all = SENDING | DRAY_WAIT_RX | DRAY_WAIT_EVENT, bits = what & all;
+
+	return bits && !(what & ~(all | DRAY_WAIT_ONE_SIDE)) &&
+	       !((what & DRAY_WAIT_ONE_SIDE) && (bits & DRAY_WAIT_RX) && (bits & SENDING));
 }
 
 EXPORT int dray_wait(struct dray_port *port, unsigned queue, unsigned what, int timeout_ms)
 {
-	struct queue *q;
-	int ret = 0;
+	const bool one = what & DRAY_WAIT_ONE_SIDE, sending = what & SENDING;
+	struct call c = {.port = port, .queue = queue, .what = what};
 
 	if (!port_valid(port))
 		return -EBADF;
-	if (queue >= port->queue_count || what == 0 ||
-	    (what & ~(unsigned)(DRAY_WAIT_RX | DRAY_WAIT_TX | DRAY_WAIT_EVENT | DRAY_WAIT_MESSAGE)))
+	if (queue >= port->queue_count || !what_valid(what))
 		return -EINVAL;
-	q = &port->queues[queue];
-	if (!direction_enter(q, &q->rx))
-		return 0;
-	if (direction_enter(q, &q->tx)) {
-		ret = wait_here(port, queue, what,
-				timeout_ms < 0 ? UINT64_MAX
-					       : clock_ns() + (uint64_t)timeout_ms * MS);
-		direction_disarm(&q->tx);
-		direction_disarm(&q->rx);
-		waker_awake(&q->waker);
-		direction_leave(&q->tx);
-	}
-	direction_leave(&q->rx);
-	return ret;
+	c.q = &port->queues[queue];
+	c.rx = !one || !sending;
+	c.tx = !one || sending;
+	c.waker = c.rx ? &c.q->waker : &c.q->tx_waker;
+	if (one)
+		c.other = c.rx ? &c.q->tx_waker : &c.q->waker;
+	return enter_and_wait(&c, timeout_ms);
 }

@@ -214,9 +214,48 @@ static void it_meets_many_ports(struct scene *s)
 	rawend_leave(&s->peer);
 }
 
+/* A thread of the victim on one side of its queue. */
+struct side {
+	struct dray_port *port;
+	unsigned what;
+	pthread_t thread;
+};
+
+static void *use_side(void *argument)
+{
+	struct side *side = argument;
+
+	for (unsigned i = 0; i < ROUNDS; i++)
+		QUICKLY(CHECK(dray_wait(side->port, 0, side->what | DRAY_WAIT_ONE_SIDE, 2) >= 0));
+	return NULL;
+}
+
+/*
+ * Two threads read one bell: neither of them takes a ring that only the other one has looked at.
+ */
+static void it_rings_at_two_threads(struct scene *s)
+{
+	struct side sides[2] = {{s->victim, DRAY_WAIT_RX, 0}, {s->victim, DRAY_WAIT_MESSAGE, 0}};
+	char one = 1;
+
+	for (unsigned i = 0; i < 2; i++)
+		CHECK_EQ(pthread_create(&sides[i].thread, NULL, use_side, &sides[i]), 0);
+	for (unsigned i = 0; i < 10 * ROUNDS; i++) {
+		(void)!send(s->peer.bells[0], &one, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+		if (i == 5 * ROUNDS)
+			(void)attach(s->peer.bells[0]);
+		usleep(i % 8 ? 0 : 100);
+	}
+	for (unsigned i = 0; i < 2; i++)
+		CHECK_EQ(pthread_join(sides[i].thread, NULL), 0);
+	use_other(&s->other);
+	QUICKLY(CHECK_EQ(dray_close(s->victim), 0));
+	rawend_leave(&s->peer);
+}
+
 static conduct *const attacks[] = {
-	it_rings,	   it_rings_and_dies,  it_rings_before_close, it_rings_before_release,
-	it_comes_and_goes, it_meets_many_ports};
+	it_rings,	   it_rings_and_dies,	it_rings_before_close,	it_rings_before_release,
+	it_comes_and_goes, it_meets_many_ports, it_rings_at_two_threads};
 
 static void try_attack(conduct *attack, uint32_t mode, uint32_t flags)
 {

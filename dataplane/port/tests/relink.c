@@ -188,8 +188,11 @@ static void too_long(struct pair *p)
 	CHECK_EQ(dray_wait(p->b, 0, DRAY_WAIT_RX, 30), 0);
 	send_frame(p->a, 64, 1);
 	CHECK_EQ(dray_wait(p->b, 0, DRAY_WAIT_RX, 20000), DRAY_WAIT_RX);
+	CHECK_EQ(dray_wait(p->b, 0, DRAY_WAIT_RX | DRAY_WAIT_ONE_SIDE, 20000), DRAY_WAIT_RX);
 	receive_frame(p->b, 64, 1);
 	CHECK_EQ(dray_wait(p->b, 0, DRAY_WAIT_TX, 20000), DRAY_WAIT_TX);
+	CHECK_EQ(dray_wait(p->b, 0, DRAY_WAIT_TX | DRAY_WAIT_ONE_SIDE, 20000), DRAY_WAIT_TX);
+	CHECK_EQ(dray_wait(p->b, 0, DRAY_WAIT_RX | DRAY_WAIT_ONE_SIDE, 30), 0);
 }
 
 int main(void)

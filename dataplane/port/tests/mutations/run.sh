@@ -14,7 +14,7 @@ trap 'rm -rf "$work"' EXIT
 compile() {
 	local test=$1 extra=()
 	[ "$test" != vectors ] || extra=("$work/tests/vectorfile.c")
-	[ "$test" != hostile_bells ] || extra=('-Wl,--wrap=setsockopt')
+	case $test in hostile_bells | both_sleep) extra=('-Wl,--wrap=setsockopt') ;; esac
 	gcc -std=gnu11 -D_GNU_SOURCE -O1 -w -DDRAY_VERSION='"mutation"' -I"$work/include" -I"$work/src" -I"$work/tests" \
 		"$work"/src/*.c "$work"/tests/{broker,fakebroker,linger,memory,rawend,scribble,test,victim}.c "${extra[@]}" "$work/tests/$test.c" -pthread -o "$work/test"
 }
