@@ -48,40 +48,32 @@ static int policy(struct about *about, uint16_t from, uint32_t value)
 	return 0;
 }
 
-static int read_sndrcv(struct about *about, const struct cmsghdr *control)
+/* What either kind of message says; only the older one, K_SNDRCV, has a lifetime in it. */
+static int read_info(struct about *about, const struct cmsghdr *control)
 {
-	struct k_sndrcvinfo info;
-	struct sctp_sndinfo *to = &about->spa.sendv_sndinfo;
-
-	if (control->cmsg_len < CMSG_LEN(sizeof(info)))
-		return -EINVAL;
-	memcpy(&info, CMSG_DATA(control), sizeof(info));
-	to->snd_sid = info.stream;
-	to->snd_flags = flags_to_send(info.flags);
-	to->snd_ppid = info.ppid;
-	to->snd_context = info.context;
-	to->snd_assoc_id = (uint32_t)info.assoc_id;
-	about->spa.sendv_flags |= SCTP_SEND_SNDINFO_VALID;
-	about->given = true;
-	return policy(about, info.flags, info.timetolive);
-}
-
-static int read_sndinfo(struct about *about, const struct cmsghdr *control)
-{
+	const bool older = control->cmsg_type == K_SNDRCV;
+	struct k_sndrcvinfo both = {0};
 	struct k_sndinfo info;
-	struct sctp_sndinfo *to = &about->spa.sendv_sndinfo;
 
-	if (control->cmsg_len < CMSG_LEN(sizeof(info)))
+	if (control->cmsg_len < CMSG_LEN(older ? sizeof(both) : sizeof(info)))
 		return -EINVAL;
-	memcpy(&info, CMSG_DATA(control), sizeof(info));
-	to->snd_sid = info.sid;
-	to->snd_flags = flags_to_send(info.flags);
-	to->snd_ppid = info.ppid;
-	to->snd_context = info.context;
-	to->snd_assoc_id = (uint32_t)info.assoc_id;
+	if (older) {
+		memcpy(&both, CMSG_DATA(control), sizeof(both));
+		info = (struct k_sndinfo){both.stream, both.flags, both.ppid, both.context,
+					  both.assoc_id};
+	} else {
+		memcpy(&info, CMSG_DATA(control), sizeof(info));
+	}
+	about->spa.sendv_sndinfo = (struct sctp_sndinfo){
+		.snd_sid = info.sid,
+		.snd_flags = flags_to_send(info.flags),
+		.snd_ppid = info.ppid,
+		.snd_context = info.context,
+		.snd_assoc_id = (uint32_t)info.assoc_id,
+	};
 	about->spa.sendv_flags |= SCTP_SEND_SNDINFO_VALID;
 	about->given = true;
-	return 0;
+	return older ? policy(about, both.flags, both.timetolive) : 0;
 }
 
 static int read_prinfo(struct about *about, const struct cmsghdr *control)
@@ -104,10 +96,8 @@ static int read_control(struct about *about, const struct msghdr *message)
 	     at = CMSG_NXTHDR(&copy, at)) {
 		if (at->cmsg_level != IPPROTO_SCTP)
 			continue;
-		if (at->cmsg_type == K_SNDRCV)
-			result = read_sndrcv(about, at);
-		else if (at->cmsg_type == K_SNDINFO)
-			result = read_sndinfo(about, at);
+		if (at->cmsg_type == K_SNDRCV || at->cmsg_type == K_SNDINFO)
+			result = read_info(about, at);
 		else if (at->cmsg_type == K_PRINFO)
 			result = read_prinfo(about, at);
 		else
