@@ -3,7 +3,6 @@
 package host
 
 import (
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,29 +33,6 @@ func OwnProgram(name string) (string, error) {
 		}
 	}
 	return exec.LookPath(name)
-}
-
-// OwnLibrary finds a library of this project: next to the running program, where make
-// build puts it, or in the library folders next to the program's own. The error is
-// fs.ErrNotExist, with the name.
-func OwnLibrary(name string) (string, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return "", err
-	}
-	beside := filepath.Dir(self)
-	lib := filepath.Join(filepath.Dir(beside), "lib")
-	dirs, err := filepath.Glob(filepath.Join(lib, "*-linux-gnu*"))
-	if err != nil {
-		return "", err
-	}
-	for _, dir := range append([]string{beside, lib}, dirs...) {
-		path := filepath.Join(dir, name)
-		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
-			return path, nil
-		}
-	}
-	return "", &fs.PathError{Op: "find", Path: name, Err: fs.ErrNotExist}
 }
 
 // NeedProgram is LookProgram for a required program: the error is *Unsupported,

@@ -14,7 +14,7 @@ var Repository = Rules{
 		{Path: "dataplane/iq"},
 		{Path: "images", On: []string{"dataplane/iq"}},
 		{Path: "internal/spec", Floors: [][]string{
-			{"schema", "layout", "release", "inventory", "cpulist"},
+			{"schema", "layout", "release", "inventory", "cpulist", "library"},
 			{"parse"},
 			{"units", "parse/parsetest"},
 			{"chain"},

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/spec/library"
 )
 
 // isLibrary reports whether one of Drayage's programs is a library.
@@ -25,11 +26,10 @@ func folderOf(name string) string {
 }
 
 func ownProgram(name string) (string, error) {
-	find := host.OwnProgram
 	if isLibrary(name) {
-		find = host.OwnLibrary
+		return library.Library{What: "the library", File: name, Build: "make build"}.Find()
 	}
-	path, err := find(name)
+	path, err := host.OwnProgram(name)
 	if err != nil {
 		return "", fmt.Errorf("the program %s is missing: make build puts it next to dray", name)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/dpdk"
+	"github.com/drayage/dray/internal/spec/library"
 )
 
 const (
@@ -18,15 +19,15 @@ const (
 	sctpPort = "9899"
 )
 
-// sctpDirs are where packages put the library.
-var sctpDirs = []string{"/usr/lib/*-linux-gnu"}
+// sctpLib is also in Debian's packages.
+var sctpLib = library.Library{What: "the library", File: sctpFile, Build: "make sctp", Installed: []string{"/usr/lib/*-linux-gnu"}}
 
 // sctpLibrary is the library that the function's programs preload; "" if they need none.
 func (s Spec) sctpLibrary() (string, error) {
 	if s.Function.SCTP == "" || (s.Function.SCTP == chain.SCTPIP && host.ProbeSCTP() == nil) {
 		return "", nil
 	}
-	file, err := dpdk.FindLibrary("the library", sctpFile, "make sctp", sctpDirs)
+	file, err := sctpLib.Find()
 	if err != nil {
 		return "", fmt.Errorf("function %s: sctp: %s: %w", s.Function.Name, s.Function.SCTP, err)
 	}

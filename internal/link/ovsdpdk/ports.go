@@ -18,6 +18,7 @@ import (
 	"github.com/drayage/dray/internal/link/vhost"
 	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/dpdk"
+	"github.com/drayage/dray/internal/spec/library"
 )
 
 // ports is how the switch reaches applications.
@@ -87,7 +88,7 @@ func (drayPorts) socket(s transport.Spec, i int) string {
 
 func (drayPorts) probe() error {
 	if _, err := dpdk.FindDriver(); err != nil {
-		var lacks *dpdk.DriverError
+		var lacks *library.Error
 		if errors.As(err, &lacks) {
 			return &host.Unsupported{What: NameDray, Why: lacks.Reason, Fix: lacks.Fix}
 		}

@@ -4,13 +4,12 @@ package dpdk
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/drayage/dray/internal/spec/inventory"
+	"github.com/drayage/dray/internal/spec/library"
 )
 
 // driverDirs are the driver folders of Debian and of DPDK's own installation. Each has
@@ -25,7 +24,7 @@ func Probe(name, driver string) inventory.Item {
 
 func probe(dirs []string, name, driver string) inventory.Item {
 	item := inventory.Item{Name: name, Status: inventory.Missing}
-	found := installedDirs(dirs)
+	found := library.Folders(dirs...)
 	for _, folder := range found {
 		abi := strings.TrimPrefix(filepath.Base(folder), "pmds-")
 		files, err := filepath.Glob(filepath.Join(folder, "librte_"+driver+".so*"))
@@ -40,19 +39,6 @@ func probe(dirs []string, name, driver string) inventory.Item {
 		item.Reason = "DPDK is not installed"
 	}
 	return item
-}
-
-// installedDirs are the folders that match the patterns, newest first.
-func installedDirs(patterns []string) []string {
-	var found []string
-	for _, pattern := range patterns {
-		if folders, err := filepath.Glob(pattern); err == nil { // the pattern is well-formed
-			found = append(found, folders...)
-		}
-	}
-	slices.Sort(found)
-	slices.Reverse(found)
-	return found
 }
 
 // Release is the DPDK version of an ABI: number 23 is release 22.11 and all compatible
@@ -72,13 +58,9 @@ func ProbeDriver() inventory.Item {
 	file, err := FindDriver()
 	if err != nil {
 		item.Reason = err.Error()
-		if why, ok := err.(*DriverError); ok {
+		if why, ok := err.(*library.Error); ok {
 			item.Reason, item.Fix = why.Reason, why.Fix
 		}
-		return item
-	}
-	if info, err := os.Stat(file); err != nil || !info.Mode().IsRegular() {
-		item.Reason, item.Fix = file+" is not a file", "make pmd"
 		return item
 	}
 	item.Status, item.Version = inventory.OK, file

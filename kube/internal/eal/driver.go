@@ -12,14 +12,13 @@ import (
 	"strings"
 
 	"github.com/drayage/dray/internal/spec/dpdk"
+	"github.com/drayage/dray/internal/spec/library"
 )
 
-// libVariable names a folder of the container's own with the driver.
-const libVariable = "DRAY_LIB"
-
-// driver is the file of net_dray for a program's DPDK.
+// driver is the file of net_dray for a program's DPDK. library.Variable names a folder
+// of the container's own with it.
 func driver(program string) (string, error) {
-	if os.Getenv(libVariable) != "" {
+	if os.Getenv(library.Variable) != "" {
 		return dpdk.FindDriver()
 	}
 	abi, err := root("/").abiOf(program)
@@ -42,7 +41,7 @@ func driverFor(drivers, program, abi string) (string, error) {
 		has = append(has, dpdk.Release(filepath.Base(filepath.Dir(f))))
 	}
 	return "", errors.Join(fmt.Errorf("%s uses %s, and this node has the driver %s only for %s: use that DPDK, or put a driver for yours into the image and set %s to its folder",
-		filepath.Base(program), dpdk.Release(abi), dpdk.NetDray, strings.Join(has, ", "), libVariable), err)
+		filepath.Base(program), dpdk.Release(abi), dpdk.NetDray, strings.Join(has, ", "), library.Variable), err)
 }
 
 // root is a root file system.
@@ -57,15 +56,15 @@ func (r root) abiOf(program string) (string, error) {
 	if abi, err := dpdk.ABI(program); err == nil {
 		return abi, nil
 	}
-	const library = "librte_ethdev.so."
+	const ethdev = "librte_ethdev.so."
 	var abis []string
 	for _, dir := range libraryDirs {
-		files, err := filepath.Glob(filepath.Join(string(r), dir, library+"*"))
+		files, err := filepath.Glob(filepath.Join(string(r), dir, ethdev+"*"))
 		if err != nil {
 			return "", err
 		}
 		for _, f := range files {
-			abi, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(f), library), ".")
+			abi, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(f), ethdev), ".")
 			abis = append(abis, abi)
 		}
 	}
@@ -78,5 +77,5 @@ func (r root) abiOf(program string) (string, error) {
 		return abis[0], nil
 	}
 	return "", fmt.Errorf("%s is not linked against DPDK, and the image has several versions of it (%s): set %s to the folder of a driver, such as %s",
-		program, strings.Join(abis, ", "), libVariable, filepath.Join(DriversInside, abis[0]))
+		program, strings.Join(abis, ", "), library.Variable, filepath.Join(DriversInside, abis[0]))
 }
