@@ -161,7 +161,8 @@ static void release_foreign(struct dray_owner *owner, struct dray_pkt *pkts, uns
 	 * the orphan, and the sleeper.
 	 */
 	atomic_thread_fence(memory_order_seq_cst);
-	if (atomic_load_explicit(&owner->orphan, memory_order_relaxed))
+	/* acquire: pairs with the release in owner_orphan. */
+	if (atomic_load_explicit(&owner->orphan, memory_order_acquire))
 		drain_orphan(owner);
 	else
 		ring_queue(owner);
@@ -174,7 +175,11 @@ void owner_orphan(struct dray_owner *owner)
 
 	generation_get(gen);
 	atomic_store_explicit(&owner->thread, 0, memory_order_relaxed);
-	atomic_store_explicit(&owner->orphan, true, memory_order_relaxed);
+	/*
+	 * release: pairs with the acquire in release_foreign; a thread that does the work of the
+	 * queue's thread from now on sees what that has done.
+	 */
+	atomic_store_explicit(&owner->orphan, true, memory_order_release);
 	/* seq_cst: pairs with release_foreign. */
 	atomic_thread_fence(memory_order_seq_cst);
 	pthread_mutex_lock(&orphans);
