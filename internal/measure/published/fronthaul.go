@@ -78,12 +78,12 @@ func fronthaulJudged(ctx context.Context, r *Runner, live *node.Live, t *record.
 	trials, err := verify.Links(ctx, verify.Input{
 		Plan: live.State.Plan, Sandboxes: live.State.Sandboxes, Device: live.Device, Live: watch.Of(live),
 		Options: verify.Options{Profile: verify.Quick, Seed: r.Run.Seed, Held: held},
-		Run: r.Run.ID, Env: func() record.Environment { return r.Env(live) }, OtherRuns: host.OtherMeasurements,
+		Run:     r.Run.ID, Env: func() record.Environment { return r.Env(live) }, OtherRuns: host.OtherMeasurements,
 	})
 	if err != nil {
 		return err
 	}
-	for _, found := range verdict.Judge(verdict.FromPlan(live.State.Plan.Links[0]), trials) {
+	for _, found := range verdict.Judge(verdict.OfRun(live.State.Plan.Links[0], trials), trials) {
 		t.Raw += fmt.Sprintf("%s: %s, measured %s: %s\n", found.Requirement, found.Verdict, found.Measured, found.Reason)
 		addVerdict(t.Experiment, "link_met", found)
 	}
@@ -168,16 +168,16 @@ func fronthaulFigures(e *record.Experiment, ru, du fronthaulCounters, unsent flo
 	v["sequence_gaps"], v["uplink_late"] = ru.gaps/ru.all()*mega, du.share(du.late)
 	v["late_at_du"] = unsent / (ru.all() + unsent) * 100
 	v["message_rate"] = ru.all() / float64(ru.seconds) / 1e3
-	fronthaulAgrees(e, ru)
+	fronthaulAgrees(e, ru, unsent)
 	return nil
 }
 
 // fronthaulAgrees compares the counters with the verdict. By the counters the link is good if at most as many messages
-// came late, or are missing, as the requirements allow. A good link does not make an end punctual that has too little
-// CPU: then nothing is known.
-func fronthaulAgrees(e *record.Experiment, ru fronthaulCounters) {
+// came late, or are missing, as the requirements allow; those are not missing that the distributed unit did not send. A
+// good link does not make an end punctual that has too little CPU: then nothing is known.
+func fronthaulAgrees(e *record.Experiment, ru fronthaulCounters, unsent float64) {
 	const figure = "agrees"
-	good := ru.late <= ru.all()*(1-fronthaulPercentile/100) && ru.gaps <= ru.all()*fronthaulLoss
+	good := ru.late <= ru.all()*(1-fronthaulPercentile/100) && ru.gaps-unsent <= ru.all()*fronthaulLoss
 	met, judged := e.Values["link_met"]
 	switch {
 	case !judged:
