@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* net_memif with frames longer than 1518 bytes. DPDK's driver passes a frame of any length, in
  * several of its buffers if need be, but has no operation that sets the MTU, so an application that
- * asks for one gives up. This file adds the operation to each of its devices, before the application
- * sees them. */
+ * asks for one gives up. This file adds the operation to each of its devices, before the
+ * application sees them. */
 #include <bus_driver.h>
 #include <dev_driver.h>
 #include <ethdev_driver.h>
