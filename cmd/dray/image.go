@@ -19,8 +19,8 @@ Packages come from the mirror that apt uses on this host. Use the printed folder
 with runtime runc; --tar writes the same image for docker import. An image that exists is reused.
 Without a name, list the recipes.
 
-The image ran is built from sources: DRAY_RAN_SOURCE names a folder or tar file of srsRAN 4G. If it is not set,
-git fetches the recipe's commit from the internet.`
+The images ran and fronthaul are built from sources: DRAY_RAN_SOURCE names a folder or tar file of srsRAN 4G,
+and DRAY_OCUDU_SOURCE one of OCUDU. If it is not set, git fetches the recipe's commit from the internet.`
 
 func (a *app) imageCommand() *cobra.Command {
 	var tar string
