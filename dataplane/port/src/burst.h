@@ -47,8 +47,9 @@ static inline void direction_follow(struct dray_port *port, unsigned queue, stru
  *     comes. While it is on the bell, poll returns.
  *   - If another thread has read it, the word had been written before, and waker_sleep before that:
  *     so waker_wake sees the sleeper, unless that is awake again, and will look.
- *   - A thread that is awake looks before it sleeps, at all lanes that it listens to, with new
- *     numbers in their words: a ring for an old number that is read now wakes nobody in vain.
+ *   - A thread that is awake writes new numbers into the words of all lanes that it listens to, and
+ *     looks at them, before it sleeps. It misses nothing if another thread reads a ring for an old
+ *     number.
  *   - A bell of a generation that was left rings for rx alone. The thread of tx may still sleep on
  *     it, or read it: rx follows a switch only after the event of that has woken all sleepers.
  *   - The end of file stays on the bell, and every thread sees it.

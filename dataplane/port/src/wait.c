@@ -81,7 +81,7 @@ static unsigned what_holds(const struct call *c, bool arm)
 	return holds & c->what;
 }
 
-/* The same when this thread is about to sleep: events are posted by whoever serves the port. */
+/* The same for a thread that is about to sleep, and events: any thread may have posted them. */
 static unsigned holds_before_sleep(const struct call *c)
 {
 	unsigned holds = what_holds(c, true);

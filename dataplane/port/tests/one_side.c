@@ -162,7 +162,7 @@ static void released_elsewhere(void)
 	test_pair_close(&p);
 }
 
-/* The thread that waits for events does not sleep on, whoever has served the port. */
+/* An event wakes the thread that waits for it, whichever thread served the port. */
 static void events(void)
 {
 	for (unsigned i = 0; i < MOVES; i++) {

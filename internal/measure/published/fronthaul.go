@@ -9,11 +9,8 @@ import (
 	"time"
 
 	"github.com/drayage/dray/internal/host"
-	watch "github.com/drayage/dray/internal/measure/live"
-	"github.com/drayage/dray/internal/measure/verify"
 	"github.com/drayage/dray/internal/node"
 	"github.com/drayage/dray/internal/result/record"
-	"github.com/drayage/dray/internal/result/verdict"
 	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/experiment"
 )
@@ -48,7 +45,7 @@ func fronthaul(ctx context.Context, r *Runner, live *node.Live, c experiment.Cel
 	}
 	defer stop()
 	if c.Event == "" && !judgedInUse(c) {
-		if err := fronthaulJudged(ctx, r, live, &t, nil); err != nil {
+		if err := judgeLink(ctx, r, live, live.State.Plan.Links[0], nil, &t, "link_met"); err != nil {
 			return t, err
 		}
 	}
@@ -73,23 +70,6 @@ func fronthaul(ctx context.Context, r *Runner, live *node.Live, c experiment.Cel
 // next to them. Other links are judged before, by draygen in the place of both ends.
 func judgedInUse(c experiment.Cell) bool { return c.Transport == "shm" || c.Face == chain.FaceNetdev }
 
-// fronthaulJudged judges the requirements of the link, by instruments or, if both ends hold it, by their own traffic.
-func fronthaulJudged(ctx context.Context, r *Runner, live *node.Live, t *record.Trial, held []string) error {
-	trials, err := verify.Links(ctx, verify.Input{
-		Plan: live.State.Plan, Sandboxes: live.State.Sandboxes, Device: live.Device, Live: watch.Of(live),
-		Options: verify.Options{Profile: verify.Quick, Seed: r.Run.Seed, Held: held},
-		Run:     r.Run.ID, Env: func() record.Environment { return r.Env(live) }, OtherRuns: host.OtherMeasurements,
-	})
-	if err != nil {
-		return err
-	}
-	for _, found := range verdict.Judge(verdict.OfRun(live.State.Plan.Links[0], trials), trials) {
-		t.Raw += fmt.Sprintf("%s: %s, measured %s: %s\n", found.Requirement, found.Verdict, found.Measured, found.Reason)
-		addVerdict(t.Experiment, "link_met", found)
-	}
-	return nil
-}
-
 // fronthaulStarted starts the command of an end, which waits for a signal.
 func fronthaulStarted(ctx context.Context, live *node.Live, end string) error {
 	waits := func() bool { return strings.Contains(live.LogTail(end, 1), ready) }
@@ -99,19 +79,25 @@ func fronthaulStarted(ctx context.Context, live *node.Live, end string) error {
 	return wake(ctx, live, end)
 }
 
-// fronthaulRead is what both ends have counted since they started.
-func fronthaulRead(live *node.Live) (ru, du fronthaulCounters, unsent float64) {
+// radioCounted is what the radio unit has counted since it started.
+func radioCounted(live *node.Live) (all fronthaulCounters) {
 	for _, line := range strings.Split(live.LogTail(fronthaulRU, fronthaulLog), "\n") {
 		if one, ok := radioSecond(line); ok {
-			ru = ru.plus(one)
+			all = all.plus(one)
 		}
 	}
+	return all
+}
+
+// unitCounted is what the distributed unit has counted since it started. Its log is long: while both ends are measured,
+// it is not read.
+func unitCounted(live *node.Live) (all fronthaulCounters, unsent float64) {
 	for _, line := range strings.Split(live.LogTail(fronthaulDU, fronthaulLog), "\n") {
 		if one, late, ok := unitSecond(line); ok {
-			du, unsent = du.plus(one), unsent+late
+			all, unsent = all.plus(one), unsent+late
 		}
 	}
-	return ru, du, unsent
+	return all, unsent
 }
 
 // fronthaulSettled waits until the radio unit gets messages, and both ends have settled. Until then the radio unit may be
@@ -121,8 +107,7 @@ func fronthaulSettled(ctx context.Context, live *node.Live) error {
 		if strings.Contains(live.LogTail(fronthaulRU, 1), ready) {
 			_ = wake(ctx, live, fronthaulRU) // else the next time
 		}
-		ru, _, _ := fronthaulRead(live)
-		return ru.all() > 0
+		return radioCounted(live).all() > 0
 	}
 	if err := awaitRunning(ctx, live, "", fronthaulPatience, "the radio unit gets messages", got); err != nil {
 		return err
@@ -135,25 +120,25 @@ func fronthaulCounted(ctx context.Context, r *Runner, live *node.Live, c experim
 	if err := fronthaulSettled(ctx, live); err != nil {
 		return err
 	}
-	ru, du, unsent := fronthaulRead(live)
+	ru := radioCounted(live)
+	du, unsent := unitCounted(live)
 	if judgedInUse(c) {
 		var held []string
 		if c.Face == chain.FaceDPDK {
 			held = []string{fronthaulLink}
 		}
-		if err := fronthaulJudged(ctx, r, live, t, held); err != nil {
+		if err := judgeLink(ctx, r, live, live.State.Plan.Links[0], held, t, "link_met"); err != nil {
 			return err
 		}
 	}
 	enough := func() bool {
-		now, _, _ := fronthaulRead(live)
-		return now.seconds-ru.seconds >= int(fronthaulTimes*r.Run.Trial/time.Second)
+		return radioCounted(live).seconds-ru.seconds >= int(fronthaulTimes*r.Run.Trial/time.Second)
 	}
 	if err := awaitRunning(ctx, live, "", fronthaulPatience, "the radio unit counts", enough); err != nil {
 		return err
 	}
-	ruNow, duNow, unsentNow := fronthaulRead(live)
-	got, up := ruNow.minus(ru), duNow.minus(du)
+	duNow, unsentNow := unitCounted(live)
+	got, up := radioCounted(live).minus(ru), duNow.minus(du)
 	t.Raw += fmt.Sprintf("at the radio unit: %+v; at the distributed unit: %+v, and %v not sent in time\n", got, up, unsentNow-unsent)
 	return fronthaulFigures(t.Experiment, got, up, unsentNow-unsent)
 }

@@ -16,11 +16,8 @@ import (
 	"github.com/drayage/dray/internal/function/runtime"
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/measure/instrument"
-	"github.com/drayage/dray/internal/measure/verify"
 	"github.com/drayage/dray/internal/node"
-	"github.com/drayage/dray/internal/plan"
 	"github.com/drayage/dray/internal/result/record"
-	"github.com/drayage/dray/internal/result/verdict"
 	"github.com/drayage/dray/internal/spec/experiment"
 )
 
@@ -197,12 +194,7 @@ func ranJudged(ctx context.Context, r *Runner, live *node.Live, _ experiment.Cel
 		out, _ := ranPing(pinging, live, 1<<20) // it is stopped
 		answers <- out
 	}()
-	s1 := *live.State.Plan
-	s1.Links = []plan.Link{*s1.Link(ranBackhaul)}
-	trials, err := verify.Links(ctx, verify.Input{
-		Plan: &s1, Sandboxes: live.State.Sandboxes, Device: live.Device, Options: verify.Options{Profile: verify.Quick, Seed: r.Run.Seed},
-		Run: r.Run.ID, Env: func() record.Environment { return r.Env(live) }, OtherRuns: host.OtherMeasurements,
-	})
+	err := judgeLink(ctx, r, live, *live.State.Plan.Link(ranBackhaul), nil, t, "s1_met")
 	stop()
 	answered := strings.Count(<-answers, " bytes from ")
 	if err != nil {
@@ -212,24 +204,5 @@ func ranJudged(ctx context.Context, r *Runner, live *node.Live, _ experiment.Cel
 		return errors.New("while S1 was measured, no ping of the mobile was answered")
 	}
 	t.Raw += fmt.Sprintf("%d pings of the mobile were answered while S1 was measured\n", answered)
-	for _, found := range verdict.Judge(verdict.FromPlan(s1.Links[0]), trials) {
-		t.Raw += fmt.Sprintf("%s: %s, measured %s: %s\n", found.Requirement, found.Verdict, found.Measured, found.Reason)
-		addVerdict(t.Experiment, "s1_met", found)
-	}
 	return nil
-}
-
-// addVerdict adds a requirement's verdict to a figure: it is 1 if every requirement is met.
-func addVerdict(e *record.Experiment, figure string, found verdict.Verdict) {
-	met, judged := e.Values[figure]
-	switch {
-	case found.Verdict == verdict.Missed:
-		e.Values[figure] = 0
-	case judged && met == 0: // stays missed, whatever else is not known
-	case found.Verdict != verdict.Met:
-		delete(e.Values, figure)
-		e.Why[figure] = found.Requirement + ": " + found.Reason
-	case e.Why[figure] == "" && (!judged || met == 1):
-		e.Values[figure] = 1
-	}
 }
