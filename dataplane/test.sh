@@ -40,7 +40,7 @@ build() {
 run() {
 	local dir=$builds-$1 log=$builds-$1/test.txt
 	build "$@" || return
-	meson test -C "$dir" --no-rebuild --print-errorlogs "${tests[@]}" 2>&1 | tee "$log" |
+	meson test -C "$dir" --no-rebuild --timeout-multiplier 3 --print-errorlogs "${tests[@]}" 2>&1 | tee "$log" |
 		grep -vE '^(ninja:|Full log|Expected Fail|Unexpected Pass|$)'
 	passed=$((passed + $(of Ok "$log")))
 	failed=$((failed + $(of Fail "$log") + $(of Timeout "$log")))
@@ -59,6 +59,6 @@ if [ "$1" != pmd ]; then
 	[ "$1" = sctp ] || build aarch64 --cross-file dataplane/port/aarch64.ini -Dbuildtype=release
 fi
 # Once more, where whoever reads only the end of the output finds it.
-[ "$failed" -eq 0 ] || grep -HE -m 3 -A 6 ' (FAIL|TIMEOUT) ' "${logs[@]}" || true
+[ "$failed" -eq 0 ] || grep -HE -m 8 -A 6 ' (FAIL|TIMEOUT) ' "${logs[@]}" || true
 printf '\n%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

@@ -14,8 +14,8 @@
 #
 #   cluster  Drayage on a Kubernetes cluster of two nodes; the long tests are in make test-kube
 #
-# What failed in the lanes program, kernel and cluster is run once more, alone (scripts/again.sh). The end of the output names
-# the tests that passed only then.
+# What failed in the lanes program, kernel and cluster, and the tests of the C code, is run once more, alone (scripts/again.sh and
+# dataplane/again.sh). The end of the output names the tests that passed only then.
 #
 # Each line of output begins with its lane. The log of each is out/test-LANE.txt, with
 # every test and how long it took; the output ends with the slowest.
@@ -67,18 +67,27 @@ kernel_lane() {
 	[ ${#chosen[@]} -eq 0 ] || raced "${chosen[@]}"
 }
 
+# step names a command that failed as the tests of Go do, for the end of the output.
+step() {
+	"$@" || {
+		echo "FAIL  $*"
+		return 1
+	}
+}
+
+# compute_lane returns 2 if only tests of the C code failed.
 compute_lane() {
 	local chosen status=0 project
-	scripts/lint.sh || status=1
-	scripts/reproducible.sh quick || status=1
+	step scripts/lint.sh || status=1
+	step scripts/reproducible.sh quick || status=1
 	mapfile -t chosen < <(matching "$sequential")
 	# As lint and make build compile, so that nothing is compiled twice.
 	[ ${#chosen[@]} -eq 0 ] || CGO_ENABLED=0 go_test -trimpath "${chosen[@]}" || status=1
 	for project in port gen iq pmd vnf sctp; do
-		dataplane/test.sh "$project" || status=1
+		dataplane/test.sh "$project" || status=$((status == 1 ? 1 : 2))
 	done
 	scripts/fuzz.sh "${FUZZ_SMOKE:-2s}" || status=1
-	kubernetes || status=1
+	step kubernetes || status=1
 	mapfile -t chosen < <(matching "$guides")
 	[ ${#chosen[@]} -eq 0 ] || raced "${chosen[@]}" || status=1
 	return "$status"
@@ -150,15 +159,21 @@ status=0
 lane program program_lane
 lane kernel kernel_lane
 lane compute compute_lane
-failed=()
+failed=() computed=0
 wait "${lanes[0]}" || failed+=(program)
 wait "${lanes[1]}" || failed+=(kernel)
-wait "${lanes[2]}" || status=1
+wait "${lanes[2]}" || computed=$?
 rm -f out/test-*-again.txt
 for name in "${failed[@]}"; do
 	lane "$name-again" scripts/again.sh "out/test-$name.txt" env CGO_ENABLED=1 "${go_test[@]}" -trimpath -race
 	wait "${lanes[-1]}" || status=1
 done
+if [ "$computed" -eq 2 ]; then
+	lane compute-again dataplane/again.sh out/test-compute.txt
+	computed=0
+	wait "${lanes[-1]}" || computed=1
+fi
+[ "$computed" -eq 0 ] || status=1
 if [ -n "$(matching '/test/e2e$')" ]; then
 	lane cluster cluster_lane
 	wait "${lanes[-1]}" || status=1
@@ -166,7 +181,7 @@ else
 	: >out/test-cluster.txt
 fi
 # Once more at the end, which is all that some people read.
-[ "$status" -eq 0 ] || grep -h -E -B 15 -A 8 '^ *--- FAIL|^FAIL|^panic:' out/test-{program,kernel,compute,cluster}.txt || true
+[ "$status" -eq 0 ] || grep -h -E -B 15 -A 8 '^ *--- FAIL|^FAIL|^panic:|/test\.txt:.* (FAIL|TIMEOUT) ' out/test-{program,kernel,compute,cluster}.txt || true
 grep -s -h -A 3 '^These tests failed while others ran' out/test-*-again.txt out/test-cluster.txt || true
 printf '\n== the 30 slowest tests, in seconds\n'
 for lane in program kernel compute cluster; do slowest "$lane"; done | sort -rn | sed -n 1,30p

@@ -37,3 +37,37 @@ func TestFailedTestsRunOnceMore(t *testing.T) {
 		})
 	}
 }
+
+// TestFailedCTestsRunOnceMore is the same of dataplane/again.sh.
+func TestFailedCTestsRunOnceMore(t *testing.T) {
+	const stalled = "out/port-tsan/test.txt:36/41 both_sleep       TIMEOUT        360.02s   killed by signal 15 SIGTERM\n"
+	const failures = "36/41 both_sleep       TIMEOUT        360.02s   killed by signal 15 SIGTERM\n" + stalled +
+		"out/port-tsan/test.txt-stdout:\nout/gen-plain/test.txt: 9/22 wire    FAIL    8.26s   exit status 1\n"
+	const runs = "-C out/gen-plain wire\n-C out/port-tsan both_sleep\n"
+	for name, c := range map[string]struct{ log, ends, runs, says string }{
+		"passes alone":    {failures, "true", runs, "passed alone:\nout/gen-plain wire\nout/port-tsan both_sleep\n"},
+		"fails again":     {failures, "false", runs, ""},
+		"a sanitizer":     {failures + "out/gen-asan/test.txt:1/22 basic FAIL 1.20s   exit status 99\n", "true", "", ""},
+		"not compiled":    {failures + "FAIL  building out/iq-plain\n", "true", "", ""},
+		"no test's fault": {"ok    lint\n", "true", "", ""},
+		"too many":        {failures + strings.ReplaceAll(failures, "out/", "out/other-"), "true", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			log, ran := filepath.Join(dir, "log"), filepath.Join(dir, "ran")
+			meson := "#!/bin/sh\nfor last; do :; done\necho \"$2 $3 $last\" >>" + ran + "\n" + c.ends + "\n"
+			for path, text := range map[string]string{log: c.log, filepath.Join(dir, "meson"): meson} {
+				if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			again := exec.Command("../../dataplane/again.sh", log)
+			again.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"))
+			out, err := again.CombinedOutput()
+			got, _ := os.ReadFile(ran) // none: nothing ran
+			if (err == nil) != (c.says != "") || string(got) != c.runs || !strings.HasSuffix(string(out), c.says) {
+				t.Errorf("%v, ran %q: %s", err, got, out)
+			}
+		})
+	}
+}
