@@ -20,7 +20,7 @@ var place = regexp.MustCompile(`^(p\. [0-9]+|section [0-9IV]+([.-][0-9A-Z]+)?)$`
 func TestClaimsCiteTheirSource(t *testing.T) {
 	own, cited := map[string]int{}, map[string]int{}
 	for _, name := range Names() {
-		e, err := Published(name)
+		e, err := Find(name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -61,7 +61,7 @@ var contradicted = map[string]int{
 func TestConclusionsAgreeWithPublishedFigures(t *testing.T) {
 	got, agreed := map[string]int{}, 0
 	for _, name := range Names() {
-		e, err := Published(name)
+		e, err := Find(name)
 		if err != nil {
 			t.Fatal(err)
 		}

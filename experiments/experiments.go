@@ -21,9 +21,19 @@ func BenchQuick() []byte { return append([]byte(nil), benchQuick...) }
 //go:embed k17-*.yaml i15-*.yaml v19-*.yaml n16.yaml m15-*.yaml
 var published embed.FS
 
+// own are experiments for which nobody has published figures.
+//
+//go:embed fronthaul.yaml
+var own embed.FS
+
 // Names are the published experiments, in alphabetical order.
-func Names() []string {
-	entries, err := published.ReadDir(".")
+func Names() []string { return namesIn(published) }
+
+// BuiltIn are the published experiments, then our own.
+func BuiltIn() []string { return append(Names(), namesIn(own)...) }
+
+func namesIn(files embed.FS) []string {
+	entries, err := files.ReadDir(".")
 	if err != nil {
 		return nil // an embedded directory always exists
 	}
@@ -35,14 +45,17 @@ func Names() []string {
 	return names
 }
 
-// Published is the experiment with that name; nil: there is none.
-func Published(name string) (*experiment.Experiment, error) {
-	if !slices.Contains(Names(), name) {
-		return nil, nil
+// Find is the built-in experiment with that name; nil: there is none.
+func Find(name string) (*experiment.Experiment, error) {
+	for _, files := range []embed.FS{published, own} {
+		if !slices.Contains(namesIn(files), name) {
+			continue
+		}
+		text, err := files.ReadFile(name + ".yaml")
+		if err != nil {
+			return nil, err
+		}
+		return experiment.Parse("experiments/"+name+".yaml", text)
 	}
-	text, err := published.ReadFile(name + ".yaml")
-	if err != nil {
-		return nil, err
-	}
-	return experiment.Parse("experiments/"+name+".yaml", text)
+	return nil, nil
 }

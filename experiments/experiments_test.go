@@ -5,6 +5,7 @@ package experiments
 import (
 	_ "embed"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -31,7 +32,7 @@ var seeds string
 func TestEverySeedHasItsRows(t *testing.T) {
 	rows := map[string]bool{}
 	for _, name := range Names() {
-		e, err := Published(name)
+		e, err := Find(name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,13 +76,12 @@ func TestEverySeedHasItsRows(t *testing.T) {
 	}
 }
 
-func TestPublishedExperiments(t *testing.T) {
-	names := Names()
-	if len(names) < 15 {
-		t.Fatalf("only %v", names)
+func TestBuiltInExperiments(t *testing.T) {
+	if names := Names(); len(names) < 15 || slices.Contains(names, "fronthaul") {
+		t.Fatalf("published are %v", names)
 	}
-	for _, name := range names {
-		e, err := Published(name)
+	for _, name := range BuiltIn() {
+		e, err := Find(name)
 		if err != nil {
 			t.Error(err)
 			continue
@@ -90,7 +90,7 @@ func TestPublishedExperiments(t *testing.T) {
 			t.Errorf("%s: called %q, with %d rows", name, e.Name, len(e.Rows))
 		}
 	}
-	if e, err := Published("../secret"); e != nil || err != nil {
+	if e, err := Find("../secret"); e != nil || err != nil {
 		t.Errorf("an unknown name gives %v, %v", e, err)
 	}
 }

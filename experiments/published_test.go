@@ -29,7 +29,7 @@ var publishedN16 = map[string]string{
 }
 
 func TestFiguresOfN16AreAsPublished(t *testing.T) {
-	e, err := Published("n16")
+	e, err := Find("n16")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func TestFiguresOfN16AreAsPublished(t *testing.T) {
 // TestContainersOfN16HaveOneDatapath: the containers over Open vSwitch are compared
 // with each other, so all must use the kernel datapath.
 func TestContainersOfN16HaveOneDatapath(t *testing.T) {
-	e, err := Published("n16")
+	e, err := Find("n16")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -67,7 +67,7 @@ func TestRowsAreTrueToTheirSource(t *testing.T) {
 	lines := sourceLines(t)
 	seen := map[string]int{}
 	for _, name := range Names() {
-		e, err := Published(name)
+		e, err := Find(name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -131,7 +131,7 @@ func sourcesPage(t *testing.T) string {
 	b.WriteString(pageHead)
 	lines := sourceLines(t)
 	for _, name := range Names() {
-		e, err := Published(name)
+		e, err := Find(name)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -37,6 +37,7 @@ inside() {
 	import debian
 	# The VNFs of experiments run in Docker containers only if the user asks for these.
 	[[ " $* " != *" --containers"* ]] || import vnf
+	[ "${1-}" != m15-fig1 ] || import ran
 	case ${1-} in
 	'' | -*) "$dray" bench --all "$@" ;;
 	*) "$dray" bench "$@" ;;

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/drayage/dray/experiments"
 	"github.com/drayage/dray/internal/measure/bench"
 	"github.com/drayage/dray/internal/measure/published"
 	"github.com/drayage/dray/internal/spec/chain"
@@ -26,9 +27,9 @@ MATRIX is a file with ` + "`kind: Bench`" + ` (docs/bench.md), or ` + "`quick`" 
 matrix: every transport of this host in under three minutes on two cores. A
 configuration that the host cannot run is a row with the reason.
 
-MATRIX may also be a published experiment, such as k17-fig15 (--list names them),
+MATRIX may also be a built-in experiment, such as k17-fig15 (--list names them),
 or a file with ` + "`kind: Experiment`" + ` (docs/experiments.md): its published figures
-are printed next to those measured here. --all measures every experiment onto one
+are printed next to those measured here. --all measures every published one onto one
 page. Rows that need kernel features which this host lacks are measured in a lab
 guest (dray lab --help), and marked so; --no-lab leaves those rows out. With
 --containers docker, Docker containers take the place of runc containers.
@@ -77,7 +78,7 @@ func (a *app) benchCommand() *cobra.Command {
 			case o.all && (len(argv) > 0 || o.resume != ""):
 				return usageError("--all measures every published experiment: give no name and no --resume")
 			case o.all:
-				list, err := publishedExperiments()
+				list, err := findExperiments(experiments.Names())
 				if err != nil {
 					return err
 				}

@@ -15,14 +15,11 @@ import (
 	"github.com/drayage/dray/internal/spec/experiment"
 )
 
-// publishedExperiments are those named; no name: all.
-func publishedExperiments(names ...string) ([]experiment.Experiment, error) {
-	if len(names) == 0 {
-		names = experiments.Names()
-	}
+// findExperiments are the built-in experiments with these names.
+func findExperiments(names []string) ([]experiment.Experiment, error) {
 	var list []experiment.Experiment
 	for _, name := range names {
-		e, err := experiments.Published(name)
+		e, err := experiments.Find(name)
 		if err != nil {
 			return nil, err
 		}
@@ -34,7 +31,7 @@ func publishedExperiments(names ...string) ([]experiment.Experiment, error) {
 // findExperiment is the built-in experiment of that name, or one from a file; nil:
 // the text is a matrix. It reads a file only once, since it may be a pipe.
 func findExperiment(ctx context.Context, name string) (*experiment.Experiment, []byte, error) {
-	if e, err := experiments.Published(name); e != nil || err != nil {
+	if e, err := experiments.Find(name); e != nil || err != nil {
 		return e, nil, err
 	}
 	if name == "quick" {
@@ -173,7 +170,7 @@ type experimentItem struct {
 }
 
 func experimentItems() ([]experimentItem, error) {
-	list, err := publishedExperiments()
+	list, err := findExperiments(experiments.BuiltIn())
 	var items []experimentItem
 	for _, e := range list {
 		items = append(items, experimentItem{e.Name, e.Title, e.Source, len(e.Rows)})

@@ -92,7 +92,7 @@ func completeMatrix(_ *cobra.Command, before []string, _ string) ([]string, cobr
 	if len(before) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return append([]string{"quick"}, experiments.Names()...), cobra.ShellCompDirectiveDefault
+	return append([]string{"quick"}, experiments.BuiltIn()...), cobra.ShellCompDirectiveDefault
 }
 
 func (a *app) chainNames([]string) []string {

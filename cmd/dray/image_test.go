@@ -23,7 +23,7 @@ import (
 func TestPublishedImages(t *testing.T) {
 	seen := map[string]bool{}
 	for _, name := range experiments.Names() {
-		e, err := experiments.Published(name)
+		e, err := experiments.Find(name)
 		if err != nil {
 			t.Fatal(err)
 		}

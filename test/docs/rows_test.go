@@ -20,7 +20,7 @@ func TestRowsThatGuidesName(t *testing.T) {
 	for _, name := range documents(t) {
 		for _, m := range namedRow.FindAllStringSubmatch(read(t, name), -1) {
 			found++
-			e, err := experiments.Published(m[1])
+			e, err := experiments.Find(m[1])
 			if err != nil || e == nil {
 				t.Errorf("%s: there is no experiment %s: %v", name, m[1], err)
 				continue

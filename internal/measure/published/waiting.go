@@ -13,9 +13,10 @@ import (
 	"github.com/drayage/dray/internal/node"
 )
 
-// waiting is a command that starts with SIGUSR1.
+// waiting is a command that starts with SIGUSR1, and ignores another one: its first output may take a while, and until
+// then it looks as if it still waits.
 func waiting(command string) string {
-	return fmt.Sprintf(`sh, -c, "trap : USR1; echo %s; sleep infinity & wait; exec \"$@\"", sh, %s`, ready, command)
+	return fmt.Sprintf(`sh, -c, "trap : USR1; echo %s; sleep infinity & wait; trap '' USR1; exec \"$@\"", sh, %s`, ready, command)
 }
 
 // wake starts the command of a function that waits.
