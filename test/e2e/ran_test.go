@@ -46,7 +46,7 @@ func (b *bench) figures(tool experiment.Tool, more map[experiment.Figure]string,
 	text := "apiVersion: drayage/v1\nkind: Experiment\nname: figures\ntitle: all figures\nsource: nobody\nrows:\n"
 	figures := experiment.FiguresOf(tool)
 	for _, f := range figures {
-		text += fmt.Sprintf("  - {name: %s, title: it, figure: %[1]s, cell: {tool: %s, %s%s}}\n", strings.ReplaceAll(string(f), "_", "-"), tool, cell, more[f])
+		text += fmt.Sprintf("  - {name: %s, title: it, figure: %s, cell: {tool: %s, %s%s}}\n", strings.ReplaceAll(string(f), "_", "-"), f, tool, cell, more[f])
 	}
 	type result struct{ Lines []report.ExperimentLine }
 	got := decode[result](b.t, b.want(0, "bench", b.file(text), "--rounds", "1", "--out", filepath.Join(b.t.TempDir(), "out"), "--json"))
