@@ -37,6 +37,7 @@ func TestEachViolationIsCaught(t *testing.T) {
 		{"chain imports another parser", Package{Path: "internal/spec/chain", Imports: []string{"github.com/spf13/cobra"}}, "which only cmd/... may"},
 		{"spec imports plan", Package{Path: "internal/spec/chain", Imports: []string{in + "internal/plan"}}, "may import nothing"},
 		{"plan imports host", Package{Path: "internal/plan", Imports: []string{in + "internal/host"}}, "imports internal/host; room internal/plan may import only internal/spec"},
+		{"placement imports the planner", Package{Path: "internal/plan/place", Imports: []string{in + "internal/plan"}}, "not on a floor below"},
 		{"result imports link", Package{Path: "internal/result/report", Imports: []string{in + "internal/link/transport"}}, "imports internal/link/transport"},
 		{"result imports a runtime", Package{Path: "internal/result/verdict", Imports: []string{in + "internal/function/runc"}}, "imports internal/function/runc"},
 		{"node imports result", Package{Path: "internal/node/doctor", Imports: []string{in + "internal/result/record"}}, "imports internal/result/record"},

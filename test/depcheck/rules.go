@@ -22,7 +22,9 @@ var Repository = Rules{
 			{"experiment"},
 			{"refgen"},
 		}},
-		{Path: "internal/plan", On: []string{"internal/spec"}},
+		{Path: "internal/plan", On: []string{"internal/spec"}, Floors: [][]string{
+			{"place"}, {"."}, {"fleet"},
+		}},
 		{Path: "internal/host", On: []string{"internal/spec"}, Floors: [][]string{
 			{"step", "leftover", "bpf"}, {"."}, {"oci", "prepare"}, {"sidecar"},
 		}},
