@@ -78,13 +78,14 @@ type Function struct {
 	Name      string            `json:"name"`
 	Of        string            `json:"of,omitempty"` // the function of which it is an instance; empty: it has no instances
 	Runtime   RuntimeName       `json:"runtime"`
-	Host      string            `json:"host,omitempty"`   // one of the chain's Hosts; empty if there are none
+	Host      string            `json:"host,omitempty"`   // one of the chain's Hosts; empty if there are none, or the planner chooses it
 	Image     string            `json:"image,omitempty"`  // docker image reference
 	Rootfs    string            `json:"rootfs,omitempty"` // absolute path; empty: the host's root, read-only
 	Command   []string          `json:"command,omitempty"`
 	Env       map[string]string `json:"env,omitempty"`
 	CPUs      CPURequest        `json:"cpus,omitempty"`
 	Memory    units.Bytes       `json:"memory,omitempty"`    // 0: no limit
+	Split     Split             `json:"split,omitempty"`     // towards the core; empty: none
 	Pids      int               `json:"pids,omitempty"`      // 0: the runtime's default of 512
 	HugePages []HugePages       `json:"hugepages,omitempty"` // one entry a page size, ascending
 	Restart   Restart           `json:"restart"`

@@ -39,6 +39,7 @@ func check(d *parse.Decoder, c *Chain) {
 		}
 	}
 	k.checkHosts(c)
+	k.checkSplits(c)
 	for i := range c.Links {
 		members := k.join(c, &c.Links[i])
 		k.checkMTU(&c.Links[i], members)

@@ -19,7 +19,7 @@ var chainFields = append(parse.Header(Kind, func(c *Chain) (_, _ *string) { retu
 			parse.Object(d, n, "a policy", policyFields, &c.Policy)
 		},
 	},
-	{Name: "hosts", Doc: "Simulated hosts: network namespaces of the one machine, joined by an underlay of a stated rate and delay. If set, each function must name its host.",
+	{Name: "hosts", Doc: "Simulated hosts: network namespaces of the one machine, joined by an underlay of a stated rate and delay. Each function names its host, unless the hosts have resources: then the planner can place it.",
 		Form: schema.Ref("hosts"), Decode: decodeHosts},
 	{Name: "functions", Required: true, Doc: "The containers and processes of the chain, at least one. Names must be unique.",
 		Form: schema.List(schema.Ref("function"), 1, 0), Decode: decodeFunctions},

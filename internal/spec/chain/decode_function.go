@@ -32,7 +32,7 @@ var functionFields = []parse.Field[Function]{
 		1, MaxInstances, func(f *Function) *int { return &f.Instances }),
 	parse.ChoiceField("runtime", "How the function runs: `runc`, as an OCI container; `process`, as a host program in its own network namespace; `docker`, as a Docker container; `external`, already running, so that Drayage only plumbs and measures it; `vm`, in a QEMU virtual machine with Debian's kernel and the host's programs.",
 		runtimes, func(f *Function) *RuntimeName { return &f.Runtime }).Default("runc"),
-	parse.NameField("host", "a host's name", "The simulated host of the function, one of the chain's hosts; required if the chain has hosts.",
+	parse.NameField("host", "a host's name", "The simulated host of the function, one of the chain's hosts. Required if these have no machines; with machines, the planner chooses one by default.",
 		func(f *Function) *string { return &f.Host }).As(schema.Ref("name")),
 	parse.ReadField("image", "The image of the container; required for runtime `docker`.",
 		schema.Pattern(imagePattern.String()), DecodeImage, func(f *Function) *string { return &f.Image }),
@@ -43,9 +43,11 @@ var functionFields = []parse.Field[Function]{
 	parse.ReadField("env", "Environment variables by name. Values are used as written.",
 		schema.Schema{{Name: "type", Value: "object"}, {Name: "propertyNames", Value: schema.Schema{{Name: "pattern", Value: "^[A-Za-z_][A-Za-z0-9_]*$"}}}, {Name: "additionalProperties", Value: schema.Schema{{Name: "type", Value: []string{"string", "number", "boolean"}}}}}, decodeEnv, func(f *Function) *map[string]string { return &f.Env }),
 	parse.ReadField("cpus", "The CPUs that the function is pinned to: a number of CPUs, such as 2, which the planner chooses, or text that names them, such as \"0-2,5\". A quoted \"2\" is CPU 2. Default: the function may run on any CPU.",
-		schema.OneOf(schema.Integer(1, 8192), schema.Pattern(`^[0-9]{1,5}(-[0-9]{1,5})?(,[0-9]{1,5}(-[0-9]{1,5})?)*$`)), decodeCpus, func(f *Function) *CPURequest { return &f.CPUs }),
+		cpusForm(), decodeCpus, func(f *Function) *CPURequest { return &f.CPUs }),
 	parse.ReadField("memory", "The maximum memory of the function, at least 4Mi. Default: no limit.",
 		schema.Ref("size"), DecodeMemory, func(f *Function) *units.Bytes { return &f.Memory }),
+	parse.ValueField("split", "The functional split towards the core at which the function ends, by its option in 3GPP TR 38.801. A link between functions requires the latency and bitrate of the split of that end which is nearer to the antenna, unless it states its own.",
+		splitForm(), decodeSplit, func(f *Function) *Split { return &f.Split }),
 	parse.IntegerField("pids", "The maximum number of processes and threads of the function.",
 		1, maxPids, func(f *Function) *int { return &f.Pids }).Default(512),
 	parse.ReadField("hugepages", "The function's maximum of huge pages, by page size.",
@@ -62,6 +64,14 @@ var functionFields = []parse.Field[Function]{
 		Form: schema.List(schema.Ref("port"), 0, 256), Decode: decodePorts},
 	{Name: "tuns", Doc: "TUN interfaces of the function, at most 4, for the runtimes `process`, `runc` and `docker`. Their packets go to and from a program of the function, such as a GTP tunnel endpoint or a UE, which opens /dev/net/tun and attaches by name (TUNSETIFF with IFF_TUN, one queue). It needs no capability. Names must differ from those of its ports.",
 		Form: schema.List(schema.Ref("tun"), 0, maxTuns), Decode: decodeTuns},
+}
+
+func splitForm() schema.Schema {
+	return schema.OneOf(schema.Integer(1, 6), schema.Const(8), schema.Enum(Splits()))
+}
+
+func decodeSplit(d *parse.Decoder, n *yaml.Node, what string) (Split, bool) {
+	return parse.Choice(d, n, what, Splits())
 }
 
 var externalFields = []parse.Field[External]{

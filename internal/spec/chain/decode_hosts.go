@@ -13,8 +13,12 @@ import (
 )
 
 var hostsFields = []parse.Field[Hosts]{
-	{Name: "names", Required: true, Doc: "The hosts, 2 to 16, no two with the same name.",
-		Form: schema.Set(schema.Ref("name"), 2, 16), Decode: decodeHostNames},
+	{Name: "names", Doc: "The hosts, 2 to 16, no two with the same name. Each function names its host.",
+		Form: schema.Set(schema.Ref("name"), 2, MaxHosts), Decode: decodeHostNames},
+	{Name: "machines", Doc: "The hosts with their resources, 2 to 64, in place of names. The planner places each function that names no host.",
+		Form: schema.List(schema.Ref("machine"), 2, MaxMachines), Decode: decodeMachines},
+	{Name: "lines", Doc: "The lines between hosts with machines, each of its own rate and delay. Packets take the route with the least delay. A chain with lines can be planned, and not yet be brought up: no underlay simulates them. Default: the underlay joins all hosts.",
+		Form: schema.List(schema.Ref("line"), 1, 0), Decode: decodeLines},
 	{
 		Name: "underlay",
 		Doc:  "The network between the hosts.",
@@ -36,7 +40,9 @@ var underlayFields = []parse.Field[Underlay]{
 
 func decodeHosts(d *parse.Decoder, n *yaml.Node, c *Chain) {
 	c.Hosts = &Hosts{Underlay: Underlay{MTU: defaultUnderlayMTU}, Pos: d.Position(n)}
-	c.Hosts.FieldPos = d.Positions(parse.Object(d, n, "hosts", hostsFields, c.Hosts))
+	if values := parse.Object(d, n, "hosts", hostsFields, c.Hosts); values != nil {
+		c.Hosts.FieldPos = d.Positions(values)
+	}
 }
 
 func decodeHostNames(d *parse.Decoder, n *yaml.Node, h *Hosts) {
@@ -66,24 +72,21 @@ func DecodeDelay(d *parse.Decoder, n *yaml.Node) units.Duration {
 // longestDelay of an underlay exceeds once around the Earth in fibre.
 const longestDelay units.Duration = 1e9
 
-// checkHosts requires a host for each function if the chain has hosts, and no host
-// otherwise.
+// checkHosts requires a host for each function if the chain has hosts without resources,
+// and no host if it has none.
 func (k *checker) checkHosts(c *Chain) {
+	k.checkMachines(c.Hosts)
 	for i := range c.Functions {
 		f := &c.Functions[i]
 		at, stated := f.FieldPos["host"]
 		switch {
 		case c.Hosts == nil && stated:
 			k.FailAt(at, fmt.Sprintf(`remove it, or add "hosts: {names: [%s, …]}" to the chain`, f.Host), "the chain has no simulated hosts")
-		case c.Hosts == nil || len(c.Hosts.Names) == 0:
+		case c.Hosts == nil || len(c.Hosts.Names) == 0, !stated && c.Hosts.Machines != nil:
 		case !stated:
 			k.FailAt(f.Pos, fmt.Sprintf(`add one, such as "host: %s"`, c.Hosts.Names[0]), "the function %s is on none of the chain's hosts", parse.Quote(f.Name))
 		case f.Host != "" && !slices.Contains(c.Hosts.Names, f.Host):
-			fix := "write " + parse.Either(c.Hosts.Names)
-			if near := parse.Similar(f.Host, c.Hosts.Names); near != "" {
-				fix = fmt.Sprintf("did you mean %q?", near)
-			}
-			k.FailAt(at, fix, "there is no host %s", parse.Quote(f.Host))
+			k.FailAt(at, knownHost(f.Host, c.Hosts.Names), "there is no host %s", parse.Quote(f.Host))
 		}
 	}
 }

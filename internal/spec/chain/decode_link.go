@@ -45,15 +45,15 @@ var linkFields = []parse.Field[Link]{
 }
 
 var requiresFields = []parse.Field[Requires]{
-	parse.PositiveField("latency", "The largest one-way latency at the percentile, judged in the worst direction.",
+	parse.PositiveField("latency", "The largest one-way latency at the percentile, judged in the worst direction. Default: that of the ends' split, if they have one.",
 		schema.Ref("duration"), units.ParseDuration, func(r *Requires) *units.Duration { return &r.Latency }),
-	parse.QuantityField("percentile", "The percentile at which latency and packet_delay_variation are judged; it needs one of them. A percentile needs ten samples beyond it: 99.99 needs at least 100 000 packets.",
+	parse.QuantityField("percentile", "The percentile at which latency and packet_delay_variation are judged; it needs one of them, or a split. A percentile needs ten samples beyond it: 99.99 needs at least 100 000 packets.",
 		schema.Ref("percentile").Default(99), units.ParsePercentile, func(r *Requires) *units.Percentile { return &r.Percentile }),
 	parse.PositiveField("packet_delay_variation", "The largest delay above the smallest delay, D(i)−Dmin, at the percentile (RFC 5481).",
 		schema.Ref("duration"), units.ParseDuration, func(r *Requires) *units.Duration { return &r.PDV }),
 	parse.ReadField("packet_loss_ratio", "The largest proportion of packets that may be lost. No measurement can prove 0, so it is refused; a ratio r needs at least 3/r packets without loss.",
 		schema.Ref("ratio"), decodeLossRatio, func(r *Requires) **units.Ratio { return &r.LossRatio }),
-	parse.PositiveField("min_bitrate", "The minimum throughput in each direction.",
+	parse.PositiveField("min_bitrate", "The minimum throughput in each direction. Default: that of the ends' split, if they have one.",
 		schema.Ref("bitrate"), units.ParseBitrate, func(r *Requires) *units.Bitrate { return &r.MinBitrate }),
 	parse.ValueField("max_bitrate", "The maximum throughput in each direction. A token bucket at every port enforces it; it is then measured. At least 8bps, and not below min_bitrate.",
 		schema.Ref("bitrate"), DecodeShapedRate, func(r *Requires) *units.Bitrate { return &r.MaxBitrate }),
@@ -109,9 +109,6 @@ func decodeRequires(d *parse.Decoder, n *yaml.Node, l *Link) {
 	values := parse.Object(d, n, "requires", requiresFields, r)
 	r.Pos = d.Positions(values)
 	delayed := values["latency"] != nil || values["packet_delay_variation"] != nil
-	if p := values["percentile"]; p != nil && !delayed {
-		d.Fail(p, "add latency or packet_delay_variation, or remove it", "percentile has nothing to apply to")
-	}
 	if r.Percentile == 0 && delayed {
 		r.Percentile = defaultPercentile
 	}

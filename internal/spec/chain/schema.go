@@ -24,7 +24,10 @@ func Schema() []byte {
 func Definitions() schema.Schema {
 	return append(schema.Schema{
 		{Name: "policy", Value: parse.ObjectSchema("policy", "What happens when a requirement cannot be met.", policyFields)},
-		{Name: "hosts", Value: parse.ObjectSchema("hosts", "The simulated hosts of a chain. Links between functions on different hosts are tunnels over the underlay; their measurements are marked `simulated hosts`.", hostsFields)},
+		{Name: "hosts", Value: append(parse.ObjectSchema("hosts", "The simulated hosts of a chain. Links between functions on different hosts are tunnels over the underlay; their measurements are marked `simulated hosts`.", hostsFields), schema.Rules(hostsRules)...)},
+		{Name: "machine", Value: append(parse.ObjectSchema("machine", "A host with its resources, so that functions can be placed on it.", machineFields), schema.Rules(machineRules)...)},
+		{Name: "numa", Value: parse.ObjectSchema("numa", "A NUMA node of a machine: CPUs that share memory.", numaFields)},
+		{Name: "line", Value: parse.ObjectSchema("line", "A line between two hosts.", lineFields)},
 		{Name: "underlay", Value: parse.ObjectSchema("underlay", "The network between simulated hosts: a switch with one line to each host.", underlayFields)},
 		{Name: "function", Value: append(parse.ObjectSchema("function", "A container or process that handles packets (a VNF or CNF).", functionFields), schema.Rules(functionRules)...)},
 		{Name: "vm", Value: parse.ObjectSchema("vm", "The virtual machine of a function with runtime `vm`.", vmFields)},
@@ -37,7 +40,7 @@ func Definitions() schema.Schema {
 		{Name: "messages", Value: parse.ObjectSchema("messages", "Messages that native ports pass in addition to packets: each is contiguous, and arrives whole.", messagesFields)},
 		{Name: "end", Value: schema.Described("end", "A port, written \"function.port\", or an uplink, written {uplink: eth0}.", schema.OneOf(schema.Pattern(`^[^.]+[.].+$`), schema.Ref("uplink")))},
 		{Name: "uplink", Value: parse.ObjectSchema("uplink", "A link end that is a host interface.", uplinkFields)},
-		{Name: "requires", Value: append(parse.ObjectSchema("requires", "The requirements of a link. An omitted field requires nothing. The names follow ETSI GS NFV-SOL 001.", requiresFields), schema.Rules(requiresRules)...)},
+		{Name: "requires", Value: parse.ObjectSchema("requires", "The requirements of a link. An omitted field requires nothing. The names follow ETSI GS NFV-SOL 001.", requiresFields)},
 		{Name: "qos", Value: append(parse.ObjectSchema("qos", "A queueing discipline and its parameters, as in tc(8). A parameter of another discipline is refused. max_bitrate already sets a token bucket, so with it only a tbf or htb whose rate and ceil are no higher is accepted.", qdiscFields), qdiscRules()...)},
 		{Name: "name", Value: schema.Described("name", "1 to 32 characters of a-z, 0-9 and -, with no - at either end.", schema.Pattern(parse.NamePattern.String()))},
 		{Name: "path", Value: schema.Described("path", "An absolute path without \".\", \"..\" or a trailing slash.", schema.Pattern("^/"))},
@@ -45,9 +48,17 @@ func Definitions() schema.Schema {
 	}, units.Definitions()...)
 }
 
-// hostRules: in a chain with hosts, each function names its host.
+// hostRules: in a chain with named hosts, each function names its host; in one without
+// hosts, none does.
 const hostRules = `{
 	  "if": {
+	    "properties": {
+	      "hosts": {
+	        "required": [
+	          "names"
+	        ]
+	      }
+	    },
 	    "required": [
 	      "hosts"
 	    ]
@@ -64,15 +75,64 @@ const hostRules = `{
 	    }
 	  },
 	  "else": {
-	    "properties": {
-	      "functions": {
-	        "items": {
-	          "properties": {
-	            "host": false
+	    "if": {
+	      "required": [
+	        "hosts"
+	      ]
+	    },
+	    "else": {
+	      "properties": {
+	        "functions": {
+	          "items": {
+	            "properties": {
+	              "host": false
+	            }
 	          }
 	        }
 	      }
 	    }
+	  }
+	}`
+
+// hostsRules: hosts have names, or are described as machines, which lines can join.
+const hostsRules = `{
+	  "if": {
+	    "required": [
+	      "machines"
+	    ]
+	  },
+	  "then": {
+	    "properties": {
+	      "names": false
+	    }
+	  },
+	  "else": {
+	    "required": [
+	      "names"
+	    ],
+	    "properties": {
+	      "lines": false
+	    }
+	  }
+	}`
+
+// machineRules: a machine has CPUs, or NUMA nodes that have.
+const machineRules = `{
+	  "if": {
+	    "required": [
+	      "numa"
+	    ]
+	  },
+	  "then": {
+	    "properties": {
+	      "cpus": false,
+	      "memory": false
+	    }
+	  },
+	  "else": {
+	    "required": [
+	      "cpus"
+	    ]
 	  }
 	}`
 
@@ -207,26 +267,6 @@ const functionRules = `{
 const externalRules = `{
 	  "minProperties": 1,
 	  "maxProperties": 1
-	}`
-
-// requiresRules: a percentile applies to a delay.
-const requiresRules = `{
-	  "dependentSchemas": {
-	    "percentile": {
-	      "anyOf": [
-	        {
-	          "required": [
-	            "latency"
-	          ]
-	        },
-	        {
-	          "required": [
-	            "packet_delay_variation"
-	          ]
-	        }
-	      ]
-	    }
-	  }
 	}`
 
 // qdiscRules: each discipline has its own parameters; a switch supports only some.

@@ -22,6 +22,7 @@ func FuzzUnits(f *testing.F) {
 		roundTrip(t, regexp.MustCompile(DurationPattern), text, ParseDuration)
 		roundTrip(t, regexp.MustCompile(BitratePattern), text, ParseBitrate)
 		roundTrip(t, regexp.MustCompile(PacketRatePattern), text, ParsePacketRate)
+		roundTrip(t, regexp.MustCompile(LengthPattern), text, ParseLength)
 		roundTrip(t, regexp.MustCompile(BytesPattern), text, ParseBytes)
 		roundTrip(t, regexp.MustCompile(RatioPattern), text, ParseRatio)
 		roundTrip(t, regexp.MustCompile(PercentilePattern), text, ParsePercentile)
@@ -60,6 +61,7 @@ func FuzzUnitValues(f *testing.F) {
 	f.Fuzz(func(t *testing.T, v uint64) {
 		sameThroughJSON(t, Duration(v&math.MaxInt64))
 		sameThroughJSON(t, Bytes(v&math.MaxInt64))
+		sameThroughJSON(t, Length(v&math.MaxInt64))
 		sameThroughJSON(t, Bitrate(v))
 		sameThroughJSON(t, PacketRate(v))
 		if x := float64(v) / (1 << 63) / 2; x > 0 && x < 1 {

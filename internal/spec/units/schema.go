@@ -16,6 +16,8 @@ func Definitions() schema.Schema {
 			schema.Quantity(BitratePattern))).
 		With("packetrate", schema.Described("packet rate", `A number with pps, kpps, Mpps or Gpps: "100kpps", "1.2Mpps". Greater than 0.`,
 			schema.Quantity(PacketRatePattern))).
+		With("length", schema.Described("length", `A number with m or km, a whole number of metres: "40km", "250m". Greater than 0.`,
+			schema.Quantity(LengthPattern))).
 		With("size", schema.Described("size", `A number of bytes, alone or with the decimal k, M, G, T or the binary Ki, Mi, Gi, Ti: "512Mi", "64k", 1500.`,
 			schema.OneOf(schema.Schema{}.With("type", "integer").With("minimum", 1), schema.Quantity(BytesPattern)))).
 		With("ratio", schema.Described("ratio", `A proportion greater than 0 and less than 1: 1e-4, 0.0001 or "0.01%".`,

@@ -35,6 +35,11 @@ type Bytes uint64
 //	packetrate = number ("pps" | "kpps" | "Mpps" | "Gpps")
 type PacketRate uint64
 
+// Length is of a cable, in metres; written "40km", "0.3km", "250m".
+//
+//	length = number ("m" | "km")
+type Length uint64
+
 // Ratio is a proportion in (0, 1); written "1e-4", 0.0001 or "0.01%".
 //
 //	ratio = number [("e" | "E") ["+" | "-"] digit {digit}] | number "%"
@@ -51,6 +56,7 @@ const (
 	BitratePattern    = `^[0-9]+([.][0-9]+)?(k|M|G|T)?bps$`
 	PacketRatePattern = `^[0-9]+([.][0-9]+)?(k|M|G)?pps$`
 	BytesPattern      = `^[0-9]+([.][0-9]+)?((k|M|G|T)|(K|M|G|T)i)?$`
+	LengthPattern     = `^[0-9]+([.][0-9]+)?k?m$`
 	RatioPattern      = `^[0-9]+([.][0-9]+)?([eE][+-]?[0-9]+|%)?$`
 	PercentilePattern = `^p?[0-9]+([.][0-9]+)?$`
 )
@@ -67,6 +73,10 @@ var (
 	packetRates = &measure{
 		name: "packet rate", base: "1pps", example: "100kpps", max: math.MaxUint64,
 		units: []unit{{"pps", 1}, {"kpps", 1e3}, {"Mpps", 1e6}, {"Gpps", 1e9}},
+	}
+	lengths = &measure{
+		name: "length", base: "1m", example: "40km", max: math.MaxInt64,
+		units: []unit{{"m", 1}, {"km", 1e3}},
 	}
 	sizes = &measure{
 		name: "size", base: "1 byte", example: "512Mi", max: math.MaxInt64,
@@ -102,6 +112,12 @@ func ParsePacketRate(s string) (PacketRate, error) {
 func ParseBytes(s string) (Bytes, error) {
 	v, err := sizes.parse(s)
 	return Bytes(v), err
+}
+
+// ParseLength reads a length.
+func ParseLength(s string) (Length, error) {
+	v, err := lengths.parse(s)
+	return Length(v), err
 }
 
 // ParseRatio reads a proportion, which must be greater than 0 and less than 1.
@@ -175,6 +191,7 @@ func (d Duration) String() string {
 
 func (b Bitrate) String() string    { return bitrates.format(uint64(b)) }
 func (p PacketRate) String() string { return packetRates.format(uint64(p)) }
+func (l Length) String() string     { return lengths.format(uint64(l)) }
 
 // String uses the largest binary prefix that divides the size, else the largest decimal
 // prefix, else none.
@@ -203,6 +220,7 @@ func (d Duration) MarshalText() ([]byte, error)   { return []byte(d.String()), n
 func (b Bitrate) MarshalText() ([]byte, error)    { return []byte(b.String()), nil }
 func (b Bytes) MarshalText() ([]byte, error)      { return []byte(b.String()), nil }
 func (p PacketRate) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+func (l Length) MarshalText() ([]byte, error)     { return []byte(l.String()), nil }
 func (r Ratio) MarshalText() ([]byte, error)      { return []byte(r.String()), nil }
 func (p Percentile) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
@@ -210,6 +228,7 @@ func (d *Duration) UnmarshalText(b []byte) error   { return unmarshal(b, d, Pars
 func (b *Bitrate) UnmarshalText(t []byte) error    { return unmarshal(t, b, ParseBitrate) }
 func (b *Bytes) UnmarshalText(t []byte) error      { return unmarshal(t, b, ParseBytes) }
 func (p *PacketRate) UnmarshalText(b []byte) error { return unmarshal(b, p, ParsePacketRate) }
+func (l *Length) UnmarshalText(b []byte) error     { return unmarshal(b, l, ParseLength) }
 func (r *Ratio) UnmarshalText(b []byte) error      { return unmarshal(b, r, ParseRatio) }
 func (p *Percentile) UnmarshalText(b []byte) error { return unmarshal(b, p, ParsePercentile) }
 

@@ -35,6 +35,9 @@ var texts = []struct {
 	{"bitrate", "18446744.073709551615Tbps", math.MaxUint64, "18446744.073709551615Tbps"},
 	{"packet rate", "100kpps", 100e3, "100kpps"},
 	{"packet rate", "1.2Mpps", 1200e3, "1.2Mpps"},
+	{"length", "40km", 40_000, "40km"},
+	{"length", "0.3km", 300, "300m"},
+	{"length", "1250m", 1250, "1.25km"},
 	{"size", "512Mi", 512 << 20, "512Mi"},
 	{"size", "1500", 1500, "1500"},
 	{"size", "64k", 64000, "64k"},
@@ -55,6 +58,9 @@ func parseAny(kind, text string) (uint64, string, error) {
 		return uint64(v), v.String(), err
 	case "packet rate":
 		v, err := ParsePacketRate(text)
+		return uint64(v), v.String(), err
+	case "length":
+		v, err := ParseLength(text)
 		return uint64(v), v.String(), err
 	case "size":
 		v, err := ParseBytes(text)
@@ -88,6 +94,7 @@ func TestQuantityErrors(t *testing.T) {
 		{"bitrate", "18446744073709551616bps", `the bitrate "18446744073709551616bps" is too large; the largest is 18446744.073709551615Tbps`},
 		{"bitrate", "2mbps", `the bitrate "2mbps" has the unknown unit "mbps"; did you mean "2Mbps"?`},
 		{"bitrate", "2Gb/s", `the bitrate "2Gb/s" has the unknown unit "Gb/s"; did you mean "2Gbps"?`},
+		{"length", "2.0005km", `the length "2.0005km" is finer than 1m; write a whole number of 1m`},
 		{"size", "1.5", `the size "1.5" is finer than 1 byte; write a whole number of 1 byte`},
 	} {
 		_, _, err := parseAny(c.kind, c.in)
@@ -162,15 +169,16 @@ func TestUnitsAreTextInJSON(t *testing.T) {
 		B Bitrate
 		S Bytes
 		P PacketRate
+		L Length
 		R Ratio
 		C Percentile
 	}
-	want := all{1500e3, 4016e6, 512 << 20, 100e3, 1e-4, 99.9}
+	want := all{1500e3, 4016e6, 512 << 20, 100e3, 40_000, 1e-4, 99.9}
 	text, err := json.Marshal(want)
 	if err != nil {
 		t.Fatal(err)
 	}
-	const form = `{"D":"1.5ms","B":"4.016Gbps","S":"512Mi","P":"100kpps","R":"1e-4","C":"99.9"}`
+	const form = `{"D":"1.5ms","B":"4.016Gbps","S":"512Mi","P":"100kpps","L":"40km","R":"1e-4","C":"99.9"}`
 	if string(text) != form {
 		t.Errorf("got %s, want %s", text, form)
 	}
