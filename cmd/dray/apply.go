@@ -89,6 +89,7 @@ func (a *app) differs(ctx context.Context, j *chainrun.Job, live *node.Live) ([]
 	if err != nil {
 		return nil, err
 	}
+	j.Plan.PlaceIn(j.Chain)
 	return live.Difference(j.Chain, j.Plan), nil
 }
 

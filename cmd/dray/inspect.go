@@ -82,7 +82,12 @@ func (a *app) planChange(ctx context.Context, j *chainrun.Job, live *node.Live) 
 		countOwn(j.Inventory, live, "")
 		held = live.HeldCPUs(j.Chain)
 	}
-	if j.Plan, err = plan.Remake(j.Chain, j.Inventory, held); j.Plan != nil {
+	makePlan := plan.Remake
+	if a.explain {
+		makePlan = plan.Explain
+	}
+	if j.Plan, err = makePlan(j.Chain, j.Inventory, held); j.Plan != nil {
+		j.Plan.PlaceIn(j.Chain)
 		err = withCommands(j.Chain, j.Plan, err)
 	}
 	var infeasible *plan.Infeasible
@@ -149,8 +154,9 @@ func (a *app) planCommand() *cobra.Command {
 		Use:   "plan FILE",
 		Short: "Show how a chain would be built, and why; change nothing",
 		Long: "Show how a chain would be built, and why; change nothing. FILE may be - for standard input. --verbose also\n" +
-			"shows every rejected transport and every address.",
-		Example: "  dray plan examples/f1-split.yaml\n  dray plan examples/fronthaul-on-bridge.yaml --json",
+			"shows every rejected transport and every address. --explain shows, for each function that the planner placed,\n" +
+			"the hosts that it is not on, and for each link the transports that it does not get, with the reasons.",
+		Example: "  dray plan examples/f1-split.yaml\n  dray plan examples/fronthaul-on-bridge.yaml --json\n  dray plan examples/placement.yaml --explain",
 		Args:    args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, argv []string) error {
 			j, err := a.prepare(cmd.Context(), argv[0], warn)
@@ -161,6 +167,7 @@ func (a *app) planCommand() *cobra.Command {
 		},
 	}
 	addWarnFlag(cmd, &warn)
+	cmd.Flags().BoolVar(&a.explain, "explain", false, "list the alternatives for each function and link, and why they lost")
 	return cmd
 }
 
@@ -169,7 +176,12 @@ func (a *app) printPlan(j *chainrun.Job) error {
 	if a.json {
 		return a.printJSON(schemaPlan, p)
 	}
-	return a.printText(func(w io.Writer, width int) error { return p.Text(w, width, a.verbose) })
+	return a.printText(func(w io.Writer, width int) error {
+		if !a.explain {
+			return p.Text(w, width, a.verbose)
+		}
+		return p.Explained(w, width, a.verbose)
+	})
 }
 
 // printTo replaces a file atomically. If several replace it at once, one wins.

@@ -107,7 +107,7 @@ func (a *app) replan(ctx context.Context, n *node.Node, live *node.Live, link, t
 		return plan.Link{}, err
 	}
 	countOwn(inv, live, link)
-	live.PinCPUs(live.Chain)
+	live.PinPlaces(live.Chain)
 	p, err := plan.Remake(live.Chain, inv, live.HeldCPUs(live.Chain))
 	var infeasible *plan.Infeasible
 	if errors.As(err, &infeasible) {

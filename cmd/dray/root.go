@@ -52,6 +52,7 @@ type app struct {
 	printed  bool // a document is printed, see printJSON
 	quiet    bool
 	verbose  bool
+	explain  bool // plans list the alternatives
 	color    colorMode
 	silence  silence
 }

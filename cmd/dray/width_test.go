@@ -65,7 +65,7 @@ func fits(t *testing.T, what, text string) {
 
 func TestInspectionFitsTheTerminal(t *testing.T) {
 	for _, args := range [][]string{
-		{"plan", "../../examples/f1-split.yaml"}, {"plan", "--verbose", "../../examples/f1-split.yaml"}, {"plan", "--warn", "../../examples/two-hosts.yaml"},
+		{"plan", "../../examples/f1-split.yaml"}, {"plan", "--verbose", "../../examples/f1-split.yaml"}, {"plan", "--warn", "../../examples/two-hosts.yaml"}, {"plan", "--explain", "../../examples/placement.yaml"},
 		{"doctor"}, {"doctor", "--fix", "--isolate", "1"}, {"bench", "--list"}, {"image"},
 	} {
 		fits(t, strings.Join(args, " "), onTerminal(t, args...))

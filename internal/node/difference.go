@@ -49,7 +49,7 @@ var commandFields = []string{"command", "env", "restart"}
 // planned again if the file changes that or the isolation, or, with free, anything
 // about the link.
 func (l *Live) Pin(c *chain.Chain, free bool) {
-	l.PinCPUs(c)
+	l.PinPlaces(c)
 	for i := range c.Links {
 		to := &c.Links[i]
 		up, was := l.State.Plan.Link(to.Name), link(l.Chain, to.Name)
@@ -74,11 +74,15 @@ func (l *Live) Pin(c *chain.Chain, free bool) {
 	}
 }
 
-// PinCPUs names the CPUs of running functions that ask for a number of them.
-func (l *Live) PinCPUs(c *chain.Chain) {
+// PinPlaces names the hosts of running functions that name none, and the CPUs of those
+// that ask for a number of them.
+func (l *Live) PinPlaces(c *chain.Chain) {
 	for i := range c.Functions {
 		f := &c.Functions[i]
 		was, placed := l.Chain.Function(f.Name), l.State.Plan.Function(f.Name)
+		if was != nil && f.Host == "" {
+			f.Host = was.Host
+		}
 		if was != nil && placed != nil && f.CPUs.Count > 0 && f.CPUs.Count == was.CPUs.Count && len(placed.CPUs) > 0 {
 			f.CPUs = chain.CPURequest{Set: placed.CPUs}
 		}

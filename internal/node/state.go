@@ -117,5 +117,6 @@ func (n *Node) load(name string) (*Live, error) {
 	if l.State.Plan == nil {
 		return nil, fmt.Errorf("%s holds no plan: it is damaged, or the chain is still being created", filepath.Join(dir, fileState))
 	}
+	l.State.Plan.PlaceIn(l.Chain)
 	return l, nil
 }

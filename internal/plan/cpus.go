@@ -14,6 +14,9 @@ import (
 // functions are absent. Explicit sets come first, so that a count never takes a CPU
 // that another function names. Running links keep theirs.
 func (p *planner) assignCPUs() map[string][]int {
+	if p.chain.Hosts.Described() {
+		return p.on.cpus()
+	}
 	given := map[string][]int{}
 	owner := p.heldCPUs()
 	for i := range p.chain.Functions {
@@ -78,13 +81,13 @@ func (p *planner) takeSet(f *chain.Function, owner map[int]string) []int {
 // takeCount chooses CPUs for a function that asks for a number; nil if there are too
 // few.
 func (p *planner) takeCount(f *chain.Function, owner map[int]string) []int {
-	free := p.freeCPUs(owner)
+	free, of := p.freeFor(f, owner)
 	if len(free) < f.CPUs.Count {
 		p.violate(Violation{
 			Subject:    "function " + f.Name,
 			Constraint: fmt.Sprintf("cpus %d", f.CPUs.Count),
 			Reason: fmt.Sprintf("needs %d, but only %d of the host's %d CPUs are free",
-				f.CPUs.Count, len(free), len(p.inv.Host.CPUs)),
+				f.CPUs.Count, len(free), of),
 			Fix:  "ask for fewer CPUs, or leave out cpus to let the function use any",
 			Pos:  at(f.FieldPos, "cpus", f.Pos),
 			Hard: true,
@@ -97,6 +100,19 @@ func (p *planner) takeCount(f *chain.Function, owner map[int]string) []int {
 	}
 	slices.Sort(cpus)
 	return cpus
+}
+
+// freeFor are the free CPUs that the function may have, and how many there are in all: of
+// a simulated host that names its CPUs, only those.
+func (p *planner) freeFor(f *chain.Function, owner map[int]string) (free []int, of int) {
+	free, of = p.freeCPUs(owner), len(p.inv.Host.CPUs)
+	if p.on == nil {
+		return free, of
+	}
+	if own := p.on.named(f.Name); own != nil {
+		return intersect(free, own), len(own)
+	}
+	return free, of
 }
 
 // freeCPUs lists the unassigned CPUs in the order in which counts take them: isolated

@@ -19,10 +19,14 @@ type estimate struct {
 	transport string
 }
 
+func (p *planner) estimate(t *inventory.Transport, n *needs) estimate {
+	return estimate{needs: n, figures: figuresOf(p.inv, t.Name), transport: t.Name}
+}
+
 // evidence compares every requirement of the link with the transport's expected
 // performance, in the order of the chain reference.
 func (p *planner) evidence(t *inventory.Transport, n *needs) []Evidence {
-	e := estimate{needs: n, figures: figuresOf(p.inv, t.Name), transport: t.Name}
+	e := p.estimate(t, n)
 	r := &n.link.Requires
 	var out []Evidence
 	add := func(required bool, judge func() Evidence) {
@@ -59,28 +63,34 @@ func (e estimate) judgePDV() Evidence {
 	return e.judgeDelay("packet_delay_variation", r.PDV, e.pdv(float64(r.Percentile)))
 }
 
-// judgeDelay adds the queueing delay of the shaper if the load can fill its queue. If
-// the transport cannot carry the load, there is no evidence: nothing bounds the queue.
 func (e estimate) judgeDelay(requirement string, limit units.Duration, f figure) Evidence {
 	at := e.link.Requires.Percentile
 	ev := Evidence{Requirement: requirement, Required: fmt.Sprintf("≤ %v at p%v", limit, at)}
-	carried := e.carried()
-	switch {
-	case !f.known():
-		ev.Expected, ev.Source = unknown, fmt.Sprintf("no evidence reaches p%v", at)
+	f, why := e.queued(f)
+	if why != "" {
+		ev.Expected, ev.Source = unknown, why
 		return ev
-	case carried.known() && float64(e.load) >= carried.value:
-		ev.Expected = unknown
-		ev.Source = fmt.Sprintf("a load of %v fills what %s carries", e.load, e.transport)
-		return ev
-	case e.overloadsShape():
-		f.value += queueBound(e.tight, e.mtu)
-		f.source += ", and the full queue of the " + e.tight.Kind
 	}
 	ev.Expected = fmt.Sprintf("%v at p%v", duration(f.value), at)
 	ev.Source = f.source
 	ev.Meets = f.value <= float64(limit)
 	return ev
+}
+
+// queued adds the queueing delay of the shaper if the load can fill its queue. If the
+// transport cannot carry the load, there is no evidence: nothing bounds the queue.
+func (e estimate) queued(f figure) (_ figure, why string) {
+	carried := e.carried()
+	switch {
+	case !f.known():
+		return f, fmt.Sprintf("no evidence reaches p%v", e.link.Requires.Percentile)
+	case carried.known() && float64(e.load) >= carried.value:
+		return f, fmt.Sprintf("a load of %v fills what %s carries", e.load, e.transport)
+	case e.overloadsShape():
+		f.value += queueBound(e.tight, e.mtu)
+		f.source += ", and the full queue of the " + e.tight.Kind
+	}
+	return f, ""
 }
 
 // duration limits the wait in an absurdly long queue to a printable value.

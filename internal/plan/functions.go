@@ -11,7 +11,8 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// placeFunctions puts every function on the one host of the inventory.
+// placeFunctions puts every function on the one host of the inventory, or on the hosts of
+// the chain that are chosen.
 func (p *planner) placeFunctions() {
 	cpus := p.assignCPUs()
 	for i := range p.chain.Functions {
@@ -26,8 +27,11 @@ func (p *planner) placeFunctions() {
 			Host:    p.inv.Host.Hostname,
 			On:      f.Host,
 			CPUs:    cpus[f.Name],
-			Reason:  placementReason(f, cpus[f.Name], p.inv.Host),
+			Reason:  p.placementReason(f, cpus[f.Name]),
 		})
+	}
+	if p.explain {
+		p.listAlternatives()
 	}
 }
 
@@ -103,8 +107,11 @@ func (p *planner) warnOfEAL(f *chain.Function) {
 	}
 }
 
-func placementReason(f *chain.Function, cpus []int, host inventory.Host) string {
-	const where = "the only host"
+func (p *planner) placementReason(f *chain.Function, cpus []int) string {
+	where := "the only host"
+	if p.on != nil {
+		where = p.on.reason(f)
+	}
 	switch {
 	case len(f.CPUs.Set) > 0:
 		return where + "; CPUs named in the chain"
@@ -112,8 +119,10 @@ func placementReason(f *chain.Function, cpus []int, host inventory.Host) string 
 		return where + "; no CPUs requested"
 	case cpus == nil:
 		return where + "; too few CPUs"
+	case p.chain.Hosts.Described():
+		return where
 	default:
-		isolated := intersect(cpus, host.Isolated)
+		isolated := intersect(cpus, p.inv.Host.Isolated)
 		return fmt.Sprintf("%s; %d of %d CPUs isolated", where, len(isolated), len(cpus))
 	}
 }

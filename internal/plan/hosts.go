@@ -80,12 +80,12 @@ func underlayMTUObstacle(_ *inventory.Transport, n *needs) *obstacle {
 	}
 }
 
-// latency is the transport's latency, plus the underlay's delay for a tunnel.
+// latency is the transport's latency, plus the delay between the hosts for a tunnel.
 func (e estimate) latency(percentile float64) figure {
 	f := e.figures.latency(percentile)
 	if e.crosses() && e.underlay.Delay > 0 && f.known() {
 		f.value += float64(e.underlay.Delay)
-		f.source += ", and the underlay's delay"
+		f.source += ", and the delay of " + e.via
 	}
 	return f
 }
@@ -110,7 +110,7 @@ func (e estimate) tunnelled(f figure, payload, frame float64) figure {
 		return f
 	}
 	limit := float64(e.underlay.Rate) * payload / (frame + chain.VXLANOverhead)
-	return lesser(f, limit, fmt.Sprintf("payload through the underlay at %v", e.underlay.Rate))
+	return lesser(f, limit, fmt.Sprintf("payload through %s at %v", e.via, e.underlay.Rate))
 }
 
 // packetRate is the same for small frames, 4 bytes of which are a checksum that no
@@ -121,7 +121,7 @@ func (e estimate) packetRate() figure {
 		return f
 	}
 	limit := float64(e.underlay.Rate) / 8 / float64(e.smallFrame()-checksum+chain.VXLANOverhead)
-	return lesser(f, limit, fmt.Sprintf("%d-byte frames through the underlay at %v", e.smallFrame(), e.underlay.Rate))
+	return lesser(f, limit, fmt.Sprintf("%d-byte frames through %s at %v", e.smallFrame(), e.via, e.underlay.Rate))
 }
 
 func lesser(f figure, limit float64, source string) figure {
@@ -129,6 +129,19 @@ func lesser(f figure, limit float64, source string) figure {
 		return f
 	}
 	return figure{limit, source}
+}
+
+// hostsText is the hosts and what joins them, on one line.
+func hostsText(h *chain.Hosts) string {
+	names := strings.Join(h.Names, ", ")
+	if !h.Described() {
+		return fmt.Sprintf("hosts %s are simulated on it; underlay: %s", names, underlayText(h.Underlay))
+	}
+	lines := "1 line"
+	if len(h.Lines) > 1 {
+		lines = fmt.Sprintf("%d lines", len(h.Lines))
+	}
+	return fmt.Sprintf("hosts %s are planned, not simulated; %s, mtu %d", names, lines, h.Underlay.MTU)
 }
 
 // underlayText is the underlay on one line.

@@ -14,7 +14,7 @@ import (
 )
 
 // withTunnels loads a saved inventory that has tunnels between hosts.
-func withTunnels(t *testing.T) *inventory.Inventory {
+func withTunnels(t testing.TB) *inventory.Inventory {
 	t.Helper()
 	inv := loadInventory(t, "vm2")
 	for i, name := range []string{"vxlan", "ovs-vxlan"} {
@@ -118,7 +118,7 @@ func TestUnderlayIsEvidence(t *testing.T) {
 		want     string // the expected violation; empty: none
 	}{
 		{chain.Underlay{}, chain.Requires{Latency: 1e6, Percentile: 99}, ""},
-		{chain.Underlay{Delay: 1e6}, chain.Requires{Latency: 1e6, Percentile: 99}, "the underlay's delay"},
+		{chain.Underlay{Delay: 1e6}, chain.Requires{Latency: 1e6, Percentile: 99}, "the delay of the underlay"},
 		{chain.Underlay{Rate: 100e6}, chain.Requires{MinBitrate: 90e6}, ""},
 		{chain.Underlay{Rate: 100e6}, chain.Requires{MinBitrate: 99e6}, "payload through the underlay at 100Mbps"},
 		{chain.Underlay{Rate: 1e6}, chain.Requires{PacketRate: 1100}, ""},

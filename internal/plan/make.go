@@ -16,6 +16,9 @@ type planner struct {
 	inv   *inventory.Inventory
 	plan  *Plan
 	held  map[string][]int // CPUs that running links keep
+	// on is where the functions of hosts with resources are; nil: there are none.
+	on      *placing
+	explain bool // list the alternatives
 }
 
 // Make decides placement, CPUs, addresses and the transport of every link. The chain
@@ -29,7 +32,18 @@ func Make(c *chain.Chain, inv *inventory.Inventory) (*Plan, error) { return Rema
 // links poll, by link: each keeps them, and nothing else gets them. A held link without
 // CPUs gets none.
 func Remake(c *chain.Chain, inv *inventory.Inventory, held map[string][]int) (*Plan, error) {
-	p := &planner{chain: c, inv: inv, held: held, plan: &Plan{
+	return newPlanner(c, inv, held).make()
+}
+
+// Explain is Remake, and lists for each function the hosts that it is not on, and why.
+func Explain(c *chain.Chain, inv *inventory.Inventory, held map[string][]int) (*Plan, error) {
+	p := newPlanner(c, inv, held)
+	p.explain = true
+	return p.make()
+}
+
+func newPlanner(c *chain.Chain, inv *inventory.Inventory, held map[string][]int) *planner {
+	return &planner{chain: c, inv: inv, held: held, plan: &Plan{
 		Chain:      c.Name,
 		Host:       inv.Host.Hostname,
 		Functions:  []Function{},
@@ -37,17 +51,26 @@ func Remake(c *chain.Chain, inv *inventory.Inventory, held map[string][]int) (*P
 		Violations: []Violation{},
 		Warnings:   []string{},
 	}}
-	if inv.CalibrationFault != "" {
-		p.warn("the calibration of this host is not used, so stated defaults are: %s", inv.CalibrationFault)
+}
+
+func (p *planner) make() (*Plan, error) {
+	if p.inv.CalibrationFault != "" {
+		p.warn("the calibration of this host is not used, so stated defaults are: %s", p.inv.CalibrationFault)
 	}
 	p.planHosts()
+	p.chooseHosts()
 	p.placeFunctions()
-	p.checkMemory()
-	for i := range c.Links {
-		p.planLink(&c.Links[i])
+	here := !p.chain.Hosts.Described() // else they are other machines
+	if here {
+		p.checkMemory()
 	}
-	p.checkHugePages()
-	p.assignLinkCPUs()
+	for i := range p.chain.Links {
+		p.planLink(&p.chain.Links[i])
+	}
+	if here {
+		p.checkHugePages()
+		p.assignLinkCPUs()
+	}
 	p.assignIPs()
 	p.assignMACs()
 	return p.result()

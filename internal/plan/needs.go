@@ -29,7 +29,8 @@ type needs struct {
 	privileged bool
 	functions  map[string]*chain.Function // of the ports
 	hosts      []string                   // the simulated hosts that the ports are on
-	underlay   chain.Underlay             // between hosts
+	underlay   chain.Underlay             // between these hosts
+	via        string                     // what is between them: "the underlay"
 	interfaces []inventory.Interface      // of the host
 	driver     *inventory.Item            // net_dray on the host; nil: not known
 }
@@ -44,7 +45,8 @@ func (p *planner) needsOf(l *chain.Link) *needs {
 	n := &needs{link: l, load: l.Load, shape: shapeOf(l), privileged: p.chain.Policy.Privileged, functions: map[string]*chain.Function{}, interfaces: p.inv.Interfaces,
 		driver: inventory.Find(p.inv.DPDK, dpdk.NetDray)}
 	if p.chain.Hosts != nil {
-		n.hosts, n.underlay = p.chain.Simulated(l), p.chain.Hosts.Underlay
+		n.hosts = p.chain.Simulated(l)
+		n.underlay, n.via = p.between(n.hosts)
 	}
 	if !l.HasLoad {
 		n.load = l.Requires.MinBitrate / 10

@@ -21,15 +21,28 @@ import (
 // Alternatives for a link without a transport are always written. Lines fit into width;
 // 0 means no limit.
 func (p *Plan) Text(w io.Writer, width int, verbose bool) error {
+	return p.text(w, width, verbose, verbose)
+}
+
+// Explained is Text with the alternatives to each host and each transport.
+func (p *Plan) Explained(w io.Writer, width int, verbose bool) error {
+	return p.text(w, width, verbose, true)
+}
+
+func (p *Plan) text(w io.Writer, width int, verbose, alternatives bool) error {
 	out := bufio.NewWriter(w)
-	t := &text{w: out, width: width, verbose: verbose}
+	t := &text{w: out, width: width, verbose: verbose, alternatives: alternatives}
 	t.sentence("", "chain %s on %s: %s", p.Chain, p.Host, p.summary())
 	if p.Hosts != nil {
-		t.sentence("", "hosts %s are simulated on it; underlay: %s", strings.Join(p.Hosts.Names, ", "), underlayText(p.Hosts.Underlay))
+		t.sentence("", "%s", hostsText(p.Hosts))
+	}
+	if p.Placement != nil {
+		t.sentence("", "%s", p.Placement)
 	}
 	t.functions(p)
 	t.links(p.Links)
 	t.ends(p.Links)
+	t.elsewhere(p.Functions)
 	t.rejected(p.Links)
 	t.evidence(p.Links)
 	t.violations("Cannot be built", p.Violations, true)
@@ -52,9 +65,10 @@ func (p *Plan) summary() string {
 
 // text writes the sections of a plan and omits a section without rows.
 type text struct {
-	w       io.Writer
-	width   int
-	verbose bool
+	w            io.Writer
+	width        int
+	verbose      bool
+	alternatives bool
 }
 
 // sentence writes one paragraph, indented.
@@ -191,10 +205,20 @@ func faceText(e End) string {
 	return fmt.Sprintf("%s over %s", e.Face, e.Backend)
 }
 
+func (t *text) elsewhere(functions []Function) {
+	var rows []string
+	for _, f := range functions {
+		for _, a := range f.Alternatives {
+			rows = append(rows, row(f.Name, a.Host, a.Reason))
+		}
+	}
+	t.table("FUNCTION\tNOT ON\tBECAUSE", rows)
+}
+
 func (t *text) rejected(links []Link) {
 	var rows []string
 	for _, l := range links {
-		if !t.verbose && l.Transport != "" {
+		if !t.alternatives && l.Transport != "" {
 			continue
 		}
 		for _, r := range l.Rejected {

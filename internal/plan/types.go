@@ -20,7 +20,10 @@ type Plan struct {
 	Functions []Function `json:"functions"`
 	// Hosts are simulated on Host; nil: there are none.
 	Hosts *chain.Hosts `json:"hosts,omitempty"`
-	Links []Link       `json:"links"`
+	// Placement is how the functions were put on Hosts with resources; nil: there are
+	// none, or no placement was found.
+	Placement *Placement `json:"placement,omitempty"`
+	Links     []Link     `json:"links"`
 	// Violations is what cannot be met. It is empty in a feasible plan, unless the
 	// policy is to warn and none is Hard.
 	Violations []Violation `json:"violations"`
@@ -35,6 +38,14 @@ type Function struct {
 	On      string            `json:"on,omitempty"` // the simulated host
 	CPUs    []int             `json:"cpus"`         // nil: any
 	Reason  string            `json:"reason"`
+	// Alternatives are the other hosts, if they were asked for (Explain).
+	Alternatives []Alternative `json:"alternatives,omitempty"`
+}
+
+// Alternative is a host on which a function was not placed.
+type Alternative struct {
+	Host   string `json:"host"`
+	Reason string `json:"reason"`
 }
 
 // Link is a link with its transport.

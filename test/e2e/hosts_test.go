@@ -75,6 +75,25 @@ func TestTunnelMovesUnderNativePorts(t *testing.T) {
 	}
 }
 
+// TestPlacedFunctionsStay brings up two functions for which the planner chooses hosts: one
+// host has memory for one of them only. A change of the chain keeps the hosts.
+func TestPlacedFunctionsStay(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	p := pair{Name: "placed", Runtime: "runc", Face: "native", Command: `[sleep, "1000"]`}
+	text := strings.NewReplacer(
+		"functions:\n", "hosts: {machines: [{name: h1, cpus: 1, memory: 96Mi}, {name: h2, cpus: 1, memory: 96Mi}]}\nfunctions:\n",
+		"- name: a\n", "- name: a\n    memory: 64Mi\n", "- name: b\n", "- name: b\n    memory: 64Mi\n").Replace(p.yaml())
+	file := b.file(text)
+	b.want(0, "up", file)
+	defer b.want(0, "down", p.Name)
+	b.want(0, "relink", p.Name, "ab", "ovs-vxlan")
+	b.want(0, "apply", file) // another host would be refused
+	if r := b.want(0, "status", p.Name); !strings.Contains(r.Stdout, "vxlan") {
+		t.Errorf("the link is not between hosts: %s", r)
+	}
+}
+
 // TestKillWithHosts kills dray while it brings hosts up: gc removes them and
 // their underlay.
 func TestKillWithHosts(t *testing.T) {

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/drayage/dray/internal/plan/place"
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/parse"
+	"github.com/drayage/dray/internal/spec/units"
+)
+
+// violatePlacement reports the limits that cannot hold together, and the smallest changes
+// of which each helps.
+func (p *planner) violatePlacement(s *placing, proven bool) {
+	conflict := place.Conflict(s.model)
+	v := Violation{
+		Subject:    "placement",
+		Constraint: "hosts for all functions",
+		Reason:     "no link between hosts, or on one, has a transport",
+		Fix:        s.relaxations(p),
+		Hard:       !possible(s.model),
+	}
+	var others []string
+	for i := len(conflict) - 1; i >= 0; i-- {
+		text, pos := s.limitText(conflict[i])
+		if i == len(conflict)-1 {
+			v.Constraint, v.Pos = text, pos
+			continue
+		}
+		others = append(others, text)
+	}
+	switch {
+	case len(others) > 0:
+		v.Reason = "it cannot hold together with " + joined(others)
+	case len(conflict) > 0:
+		v.Reason = "no placement has this"
+	}
+	if !proven {
+		v.Reason += "; the search is not exhaustive for so many functions and hosts"
+	}
+	p.violate(v)
+}
+
+// possible reports whether a placement exists if requirements may be unmet.
+func possible(m *place.Model) bool {
+	soft := *m
+	soft.Unmet = true
+	return place.Possible(&soft)
+}
+
+// limitText is a limit in the words of the chain, and its position there.
+func (s *placing) limitText(l place.Limit) (string, parse.Position) {
+	if l.Index < 0 {
+		return map[place.Kind]string{
+			place.KindPin: "the hosts and CPUs that functions name", place.KindCPUs: "the CPUs of the hosts", place.KindMemory: "the memory of the hosts",
+			place.KindLink: "the requirements of links", place.KindRate: "the rates of lines",
+		}[l.Kind], s.chain.Hosts.Pos
+	}
+	switch l.Kind {
+	case place.KindPin:
+		f := &s.chain.Functions[l.Index]
+		if f.Host == "" {
+			return "the CPUs that function " + f.Name + " names", at(f.FieldPos, "cpus", f.Pos)
+		}
+		return fmt.Sprintf("function %s on host %s", f.Name, f.Host), at(f.FieldPos, "host", f.Pos)
+	case place.KindCPUs:
+		return fmt.Sprintf("the %s of host %s", cpusText(s.sumCPUs(l.Index)), s.chain.Hosts.Names[l.Index]), s.chain.Hosts.Machines[l.Index].Pos
+	case place.KindMemory:
+		return "the memory of host " + s.chain.Hosts.Names[l.Index], s.chain.Hosts.Machines[l.Index].Pos
+	case place.KindRate:
+		return "the rate of " + lineName(s.chain.Hosts, l.Index), s.chain.Hosts.Pos
+	}
+	link := &s.chain.Links[s.links[l.Index]]
+	return s.requiresText(link), link.Pos
+}
+
+func (s *placing) sumCPUs(host int) int {
+	sum := 0
+	for _, n := range s.model.Nodes {
+		if n.Host == host {
+			sum += n.CPUs
+		}
+	}
+	return sum
+}
+
+// requiresText is what can keep a link from hosts: its delay and rates.
+func (s *placing) requiresText(l *chain.Link) string {
+	r := l.Requires
+	var parts []string
+	if r.Latency > 0 {
+		parts = append(parts, fmt.Sprintf("latency ≤ %v at p%v", r.Latency, r.Percentile))
+	}
+	if r.MinBitrate > 0 {
+		parts = append(parts, fmt.Sprintf("min_bitrate ≥ %v", r.MinBitrate))
+	}
+	text := "the requirements of link " + l.Name
+	if len(parts) > 0 {
+		text = joined(parts) + " of link " + l.Name
+	}
+	if split := s.chain.SplitOf(l); split != "" {
+		text += fmt.Sprintf(" (split %s)", split)
+	}
+	return text
+}
+
+// relaxations are the smallest changes that help, one of each kind.
+func (s *placing) relaxations(p *planner) string {
+	if len(s.model.Functions) > place.ExactFunctions || s.model.Hosts > place.ExactHosts {
+		return fmt.Sprintf("relax one of these; the smallest change is looked for up to %d functions on %d hosts", place.ExactFunctions, place.ExactHosts)
+	}
+	var texts []string
+	all := place.Relaxations(s.model)
+	for _, r := range all {
+		if r.Kind == place.KindDelay {
+			texts = append(texts, s.relaxationText(r))
+		}
+	}
+	if split := s.otherSplit(p); split != "" {
+		texts = append(texts, split)
+	}
+	for _, r := range all {
+		if r.Kind != place.KindDelay {
+			texts = append(texts, s.relaxationText(r))
+		}
+	}
+	if len(texts) == 0 {
+		return "no single change helps: relax several"
+	}
+	return strings.Join(texts, ", or ")
+}
+
+// otherSplit is the nearest split of one function that helps.
+func (s *placing) otherSplit(p *planner) string {
+	for _, f := range s.chain.Functions {
+		for _, split := range f.Split.Looser() {
+			if other := p.newPlacing(s.chain.WithSplit(f.Name, split)); place.Possible(other.model) {
+				return fmt.Sprintf("split %s instead of %s for %s", split, f.Split, f.Name)
+			}
+		}
+	}
+	return ""
+}
+
+// relaxationText is what to change.
+func (s *placing) relaxationText(r place.Relaxation) string {
+	h := s.chain.Hosts
+	switch r.Kind {
+	case place.KindDelay:
+		return s.delayText(r)
+	case place.KindLink:
+		l := &s.chain.Links[s.links[r.Index]]
+		return fmt.Sprintf("a latency of %v for link %s", l.Requires.Latency+units.Duration(r.Amount), l.Name)
+	case place.KindRate:
+		return fmt.Sprintf("a rate of %v for %s", units.Bitrate(r.Amount), lineName(h, r.Index))
+	case place.KindCPUs:
+		more := "1 more CPU"
+		if r.Amount > 1 {
+			more = fmt.Sprintf("%d more CPUs", r.Amount)
+		}
+		return fmt.Sprintf("%s on %s", more, h.Names[r.Index])
+	case place.KindMemory:
+		return fmt.Sprintf("%v more memory on %s", units.Bytes(r.Amount), h.Names[r.Index])
+	}
+	return fmt.Sprintf("another host or other CPUs for %s", s.chain.Functions[r.Index].Name)
+}
+
+// delayText is a shorter line: in kilometres, if its fibre is long enough.
+func (s *placing) delayText(r place.Relaxation) string {
+	h, less := s.chain.Hosts, time.Duration(r.Amount)
+	if !h.Described() {
+		// The way from host to host has two lines.
+		return fmt.Sprintf("a delay of %v for the underlay", max(0, h.Underlay.Delay-units.Duration(2*less)))
+	}
+	l := h.Lines[r.Index]
+	if metres := units.Length(less / chain.FibreDelay); metres <= l.Length {
+		return fmt.Sprintf("%s less fibre between %s and %s", kilometres(metres), l.Between[0], l.Between[1])
+	}
+	return fmt.Sprintf("%v less delay between %s and %s", units.Duration(less), l.Between[0], l.Between[1])
+}
+
+func kilometres(l units.Length) string { return fmt.Sprintf("%.1f km", float64(l)/1000) }
