@@ -21,7 +21,7 @@ func BenchQuick() []byte { return append([]byte(nil), benchQuick...) }
 //go:embed k17-*.yaml i15-*.yaml v19-*.yaml n16.yaml m15-*.yaml
 var published embed.FS
 
-// own are experiments for which nobody has published figures.
+// own are experiments of Drayage itself, without published figures.
 //
 //go:embed fronthaul.yaml
 var own embed.FS

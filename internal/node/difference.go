@@ -11,6 +11,7 @@ import (
 
 	"github.com/drayage/dray/internal/plan"
 	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/parse"
 )
 
 // Action is what applying a changed file does to a part of the chain.
@@ -168,7 +169,7 @@ func (l *Live) functionChange(f chain.Function, p *plan.Plan) *Change {
 	placed, to := l.State.Plan.Function(f.Name), p.Function(f.Name)
 	switch {
 	case len(others) > 0:
-		change.Refused = fmt.Sprintf("%s cannot change while the function is up", joined(others))
+		change.Refused = fmt.Sprintf("%s cannot change while the function is up", parse.All(others))
 	case placed != nil && to != nil && !slices.Equal(placed.CPUs, to.CPUs):
 		change.Refused = fmt.Sprintf("the plan would move it from CPUs %v to %v", placed.CPUs, to.CPUs)
 	case !sameCommand(*was, f):
@@ -280,19 +281,4 @@ func object(v any) map[string]json.RawMessage {
 		return nil
 	}
 	return fields
-}
-
-func joined(fields []string) string {
-	text := ""
-	for i, f := range fields {
-		switch {
-		case i == 0:
-		case i == len(fields)-1:
-			text += " and "
-		default:
-			text += ", "
-		}
-		text += f
-	}
-	return text
 }

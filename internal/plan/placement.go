@@ -8,6 +8,7 @@ import (
 
 	"github.com/drayage/dray/internal/plan/place"
 	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/parse"
 )
 
 // Placement is how good the choice of hosts is.
@@ -178,7 +179,7 @@ func linksText(names []string) string {
 	if len(names) == 1 {
 		return "link " + names[0]
 	}
-	return "links " + joined(names)
+	return "links " + parse.All(names)
 }
 
 // lineName is a group of lines as the chain has it.
@@ -188,23 +189,4 @@ func lineName(h *chain.Hosts, group int) string {
 	}
 	l := h.Lines[group]
 	return fmt.Sprintf("the line from %s to %s", l.Between[0], l.Between[1])
-}
-
-func joined(names []string) string {
-	switch n := len(names); n {
-	case 0:
-		return ""
-	case 1:
-		return names[0]
-	default:
-		return fmt.Sprintf("%s and %s", joinWith(names[:n-1]), names[n-1])
-	}
-}
-
-func joinWith(names []string) string {
-	out := names[0]
-	for _, name := range names[1:] {
-		out += ", " + name
-	}
-	return out
 }

@@ -35,7 +35,7 @@ func (p *planner) violatePlacement(s *placing, proven bool) {
 	}
 	switch {
 	case len(others) > 0:
-		v.Reason = "it cannot hold together with " + joined(others)
+		v.Reason = "it cannot hold together with " + parse.All(others)
 	case len(conflict) > 0:
 		v.Reason = "no placement has this"
 	}
@@ -100,7 +100,7 @@ func (s *placing) requiresText(l *chain.Link) string {
 	}
 	text := "the requirements of link " + l.Name
 	if len(parts) > 0 {
-		text = joined(parts) + " of link " + l.Name
+		text = parse.All(parts) + " of link " + l.Name
 	}
 	if split := s.chain.SplitOf(l); split != "" {
 		text += fmt.Sprintf(" (split %s)", split)

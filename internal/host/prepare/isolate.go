@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/drayage/dray/internal/spec/cpulist"
+	"github.com/drayage/dray/internal/spec/parse"
 )
 
 const cgroupRoot = "sys/fs/cgroup"
@@ -133,7 +134,7 @@ func (s *System) planPrograms(report *Report, isolate, others []int) error {
 		return nil
 	}
 	if left := s.otherGroups(); len(left) > 0 {
-		report.Notes = append(report.Notes, words(left)+" may still run programs on CPUs "+cpulist.Format(isolate)+": what made them chooses their CPUs")
+		report.Notes = append(report.Notes, parse.All(left)+" may still run programs on CPUs "+cpulist.Format(isolate)+": what made them chooses their CPUs")
 	}
 	return nil
 }

@@ -9,7 +9,6 @@ package prepare
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/drayage/dray/internal/spec/cpulist"
 )
@@ -133,13 +132,4 @@ func (s *System) cpus(name string) ([]int, error) {
 		return nil, err
 	}
 	return cpulist.Parse(text)
-}
-
-// words joins names: "a, b and c".
-func words(names []string) string {
-	if len(names) < 2 {
-		return strings.Join(names, "")
-	}
-	last := len(names) - 1
-	return strings.Join(names[:last], ", ") + " and " + names[last]
 }

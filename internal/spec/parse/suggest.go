@@ -61,10 +61,15 @@ func distance(a, b string) int {
 }
 
 // Either joins words as a choice: "a, b or c".
-func Either(words []string) string {
+func Either(words []string) string { return listed(words, " or ") }
+
+// All joins words as a list: "a, b and c".
+func All(words []string) string { return listed(words, " and ") }
+
+func listed(words []string, last string) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")
 	}
 	end := len(words) - 1
-	return strings.Join(words[:end], ", ") + " or " + words[end]
+	return strings.Join(words[:end], ", ") + last + words[end]
 }
