@@ -13,7 +13,7 @@ if grep -qE '^FAIL|exit status 99' "$log"; then
 	exit 1
 fi
 # The lines of the end of dataplane/test.sh: the build's log, then meson's line of the test, which it prints twice.
-mapfile -t failed < <(sed -nE 's,^(out/[a-z0-9-]+)/test\.txt: *[0-9]+/[0-9]+ ([^ ]+) +(FAIL|TIMEOUT) .*,\1 \2,p' "$log" | sort -u)
+mapfile -t failed < <(sed -nE 's,^(out/[a-z0-9-]+)/test\.txt: *[0-9]+/[0-9]+ ([^ ]+) +(FAIL|TIMEOUT|ERROR) .*,\1 \2,p' "$log" | sort -u)
 [ ${#failed[@]} -gt 0 ] && [ ${#failed[@]} -le 3 ] || exit 1
 status=0
 for each in "${failed[@]}"; do

@@ -59,6 +59,6 @@ if [ "$1" != pmd ]; then
 	[ "$1" = sctp ] || build aarch64 --cross-file dataplane/port/aarch64.ini -Dbuildtype=release
 fi
 # Once more, where whoever reads only the end of the output finds it.
-[ "$failed" -eq 0 ] || grep -HE -m 8 -A 6 ' (FAIL|TIMEOUT) ' "${logs[@]}" || true
+[ "$failed" -eq 0 ] || grep -HE -m 8 -A 6 ' (FAIL|TIMEOUT|ERROR) ' "${logs[@]}" || true
 printf '\n%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

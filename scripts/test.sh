@@ -181,7 +181,7 @@ else
 	: >out/test-cluster.txt
 fi
 # Once more at the end, which is all that some people read.
-[ "$status" -eq 0 ] || grep -h -E -B 15 -A 8 '^ *--- FAIL|^FAIL|^panic:|/test\.txt:.* (FAIL|TIMEOUT) ' out/test-{program,kernel,compute,cluster}.txt || true
+[ "$status" -eq 0 ] || grep -h -E -B 15 -A 8 '^ *--- FAIL|^FAIL|^panic:|/test\.txt:.* (FAIL|TIMEOUT|ERROR) ' out/test-{program,kernel,compute,cluster}.txt || true
 grep -s -h -A 3 '^These tests failed while others ran' out/test-*-again.txt out/test-cluster.txt || true
 printf '\n== the 30 slowest tests, in seconds\n'
 for lane in program kernel compute cluster; do slowest "$lane"; done | sort -rn | sed -n 1,30p

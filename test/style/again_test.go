@@ -42,12 +42,12 @@ func TestFailedTestsRunOnceMore(t *testing.T) {
 func TestFailedCTestsRunOnceMore(t *testing.T) {
 	const stalled = "out/port-tsan/test.txt:36/41 both_sleep       TIMEOUT        360.02s   killed by signal 15 SIGTERM\n"
 	const failures = "36/41 both_sleep       TIMEOUT        360.02s   killed by signal 15 SIGTERM\n" + stalled +
-		"out/port-tsan/test.txt-stdout:\nout/gen-plain/test.txt: 9/22 wire    FAIL    8.26s   exit status 1\n"
+		"out/port-tsan/test.txt-stdout:\nout/gen-plain/test.txt: 9/22 wire    ERROR    8.26s   exit status 1\n"
 	const runs = "-C out/gen-plain wire\n-C out/port-tsan both_sleep\n"
 	for name, c := range map[string]struct{ log, ends, runs, says string }{
 		"passes alone":    {failures, "true", runs, "passed alone:\nout/gen-plain wire\nout/port-tsan both_sleep\n"},
 		"fails again":     {failures, "false", runs, ""},
-		"a sanitizer":     {failures + "out/gen-asan/test.txt:1/22 basic FAIL 1.20s   exit status 99\n", "true", "", ""},
+		"a sanitizer":     {failures + "out/gen-asan/test.txt:1/22 basic ERROR 1.20s   exit status 99\n", "true", "", ""},
 		"not compiled":    {failures + "FAIL  building out/iq-plain\n", "true", "", ""},
 		"no test's fault": {"ok    lint\n", "true", "", ""},
 		"too many":        {failures + strings.ReplaceAll(failures, "out/", "out/other-"), "true", "", ""},

@@ -6,4 +6,6 @@
 set -eu
 libraries=$1
 shift
+tests=$(dirname "$0")
+export TSAN_OPTIONS="${TSAN_OPTIONS-} suppressions=$tests/tsan.supp"
 LD_PRELOAD=$libraries exec "$@"
