@@ -129,7 +129,8 @@ func freedom(f *Function) int {
 	return len(f.Nodes)
 }
 
-// along orders functions by the links from each other, beginning anew in the given order.
+// along orders functions so that each comes after one to which a link joins it. The first of
+// each group of joined functions is the first in the given order.
 func (s *state) along(first []int) []int {
 	seen := make([]bool, len(first))
 	var out []int

@@ -105,7 +105,7 @@ func (l *Link) free() {
 
 // Conflict is a smallest set of limits that cannot hold together, if the model has no
 // placement: without any one of them it has one, or other limits are in the way. It is
-// empty if links have no transport at all. Of a large model only kinds are told apart.
+// empty if links have no transport at all. For a large model it names only kinds of limits.
 func Conflict(m *Model) []Limit {
 	if m = m.clone(); Possible(m) {
 		return nil

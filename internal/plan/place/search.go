@@ -90,19 +90,17 @@ func Possible(m *Model) bool {
 // hopeless finds what needs no search: a function that fits nowhere, or too little of
 // everything.
 func hopeless(m *Model) bool {
-	var cpus, wanted int
-	var memory, asked uint64
+	var cpus, memory uint64
 	for _, n := range m.Nodes {
-		cpus, memory = cpus+n.CPUs, memory+n.Memory
+		cpus, memory = cpus+uint64(n.CPUs), memory+n.Memory
 	}
 	s := newState(m)
 	for f := range m.Functions {
-		wanted, asked = wanted+m.Functions[f].CPUs, asked+m.Functions[f].Memory
 		if len(s.choices(f)) == 0 {
 			return true
 		}
 	}
-	return wanted > cpus || asked > memory
+	return m.wanted() > cpus || m.asked() > memory
 }
 
 // choices are the nodes that the function fits.

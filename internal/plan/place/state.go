@@ -45,8 +45,11 @@ func newState(m *Model) *state {
 		s.at[f] = nowhere
 	}
 	s.nodesOn = make([][]int, m.Hosts)
+	for h := range s.nodesOn {
+		s.nodesOn[h] = m.nodesOf(h)
+	}
 	for n, node := range m.Nodes {
-		s.every, s.nodesOn[node.Host] = append(s.every, n), append(s.nodesOn[node.Host], n)
+		s.every = append(s.every, n)
 		s.cpus[n], s.memory[n] = node.CPUs, node.Memory
 	}
 	for i, l := range m.Links {
