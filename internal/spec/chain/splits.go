@@ -23,8 +23,8 @@ type SplitBudget struct {
 // SplitBudgets are the figures of TR 38.801, annex A, for one cell, in the order of the
 // options. Of a range it is the end that asks for more. "Approximately 100 µs" (option 4)
 // and "hundreds of microseconds" (option 5) are taken as 100 µs, "lower than option 2"
-// (the rate of option 3) as that of option 2. We could check no published rate of 7c, so
-// none is stated.
+// (the rate of option 3) as that of option 2. The report was not at hand to check: the rates
+// of options 4 and 5 may differ from it, and 7c has none.
 var SplitBudgets = []SplitBudget{
 	{"1", budget(10 * time.Millisecond), 4e9},
 	{"2", budget(1500 * time.Microsecond), 4016e6},
@@ -49,9 +49,14 @@ func Splits() []Split {
 	return names
 }
 
+// order is the index of the split's budget; negative if there is none.
+func (s Split) order() int {
+	return slices.IndexFunc(SplitBudgets, func(b SplitBudget) bool { return b.Split == s })
+}
+
 // Budget is that of the split, nil if there is none.
 func (s Split) Budget() *SplitBudget {
-	i := slices.IndexFunc(SplitBudgets, func(b SplitBudget) bool { return b.Split == s })
+	i := s.order()
 	if i < 0 {
 		return nil
 	}
@@ -59,12 +64,7 @@ func (s Split) Budget() *SplitBudget {
 }
 
 // above reports whether s is further from the antenna than other.
-func (s Split) above(other Split) bool {
-	order := func(s Split) int {
-		return slices.IndexFunc(SplitBudgets, func(b SplitBudget) bool { return b.Split == s })
-	}
-	return order(s) < order(other)
-}
+func (s Split) above(other Split) bool { return s.order() < other.order() }
 
 // SplitOf is the split that a link carries: a function's split is towards the core, so
 // of its ends it is the one nearest to the antenna. Empty: none, or all ends are one function's.
