@@ -104,7 +104,7 @@ static void run_to_completion(struct program *p, unsigned which)
 			unsigned n = receive(&w, port, m);
 
 			if (n)
-				w.handle(&w, port, m, n);
+				work_handle(&w, port, m, n);
 			packets += n;
 		}
 		if (packets)
@@ -187,7 +187,7 @@ static void stage_work(struct program *p, unsigned which)
 		ending = atomic_load_explicit(&stages.received_all, memory_order_acquire);
 		n = rte_ring_sc_dequeue_burst(stages.in[me], (void **)m, p->options.burst, NULL);
 		if (n) {
-			handle_runs(w.handle, &w, m, n);
+			handle_runs(work_handle, &w, m, n);
 			work_flush(&w);
 		} else if (ending) {
 			break;

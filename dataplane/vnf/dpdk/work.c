@@ -2,8 +2,10 @@
 /* Bursts of mbufs through the function. */
 #include "work.h"
 
+#include <rte_cycles.h>
 #include <rte_fib.h>
 #include <rte_memcpy.h>
+#include <rte_pause.h>
 #include <rte_prefetch.h>
 #include <rte_ring.h>
 
@@ -215,6 +217,14 @@ static void handle_l3fwd(struct worker *w, unsigned in, struct rte_mbuf **m, uns
 	route_all(w, routed, c, k);
 }
 
+void work_handle(struct worker *w, unsigned in, struct rte_mbuf **m, unsigned n)
+{
+	if (w->ticks)
+		for (uint64_t end = rte_rdtsc() + n * w->ticks; rte_rdtsc() < end;)
+			rte_pause();
+	w->handle(w, in, m, n);
+}
+
 void work_open(struct worker *w, const struct program *program, struct counters *counters,
 	       uint16_t queue, struct rte_ring *ring)
 {
@@ -223,6 +233,7 @@ void work_open(struct worker *w, const struct program *program, struct counters 
 	w->counters = counters;
 	w->queue = queue;
 	w->ring = ring;
+	w->ticks = (uint64_t)((double)program->options.work_ns * (double)rte_get_tsc_hz() / 1e9);
 	w->emit = ring ? hand_over : work_transmit;
 	w->handle = program->options.mode == MODE_NONE	  ? handle_none
 		    : program->options.mode == MODE_L3FWD ? handle_l3fwd

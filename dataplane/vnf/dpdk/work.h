@@ -17,6 +17,7 @@ struct worker {
 	void (*handle)(struct worker *w, unsigned in, struct rte_mbuf **m, unsigned n);
 	void (*emit)(struct worker *w, unsigned out, struct rte_mbuf **m, unsigned n);
 	struct rte_ring *ring; /* of emit, if that is to the core that transmits */
+	uint64_t ticks;	       /* of work for each packet */
 	uint16_t queue;
 	struct {
 		unsigned n;
@@ -29,6 +30,9 @@ struct worker {
  */
 void work_open(struct worker *w, const struct program *program, struct counters *counters,
 	       uint16_t queue, struct rte_ring *ring);
+
+/* Pass packets that came at port `in` through the function, after the work that is asked for. */
+void work_handle(struct worker *w, unsigned in, struct rte_mbuf **m, unsigned n);
 
 /* Send everything in the outboxes. */
 void work_flush(struct worker *w);

@@ -23,6 +23,7 @@ enum option_id {
 	O_STAGES = 256,
 	O_YIELD,
 	O_SLEEP,
+	O_WORK,
 	O_QUEUES,
 	O_BURST,
 	O_DESCRIPTORS,
@@ -59,6 +60,7 @@ enum option_id {
 static const struct option known[] = {{"stages", no_argument, NULL, O_STAGES},
 				      {"yield", no_argument, NULL, O_YIELD},
 				      {"sleep", required_argument, NULL, O_SLEEP},
+				      {"work", required_argument, NULL, O_WORK},
 				      {"queues", required_argument, NULL, O_QUEUES},
 				      {"burst", required_argument, NULL, O_BURST},
 				      {"descriptors", required_argument, NULL, O_DESCRIPTORS},
@@ -148,9 +150,8 @@ static const char help[] =
 	"session a worker of lb: returns packets, and keeps a session for each flow:  --redis "
 	"ADDRESS:PORT|unix:PATH  --lag TIME  --idle TIME  --track N\n"
 	"\n"
-	"all:         --stages  --yield  --sleep TIME  --queues N  --burst N  --descriptors N  "
-	"--mtu "
-	"[PORT=]BYTES  --packets N  --duration TIME  --interval TIME\n"
+	"all:         --stages  --yield  --sleep TIME  --work TIME  --queues N  --burst N  "
+	"--descriptors N  --mtu [PORT=]BYTES  --packets N  --duration TIME  --interval TIME\n"
 	"forwarders:  --next-hop PORT=MAC      (who is beyond the port)                   l2fwd "
 	"and routers\n"
 	"routers:     --ip PORT=ADDRESS        (the function's own; ARP is answered)      bng, "
@@ -322,6 +323,8 @@ static bool set(struct options *o, int id, const char *text)
 		return o->yield = true;
 	case O_SLEEP:
 		return number_time(text, &o->sleep_ns) && o->sleep_ns < 1000000000;
+	case O_WORK:
+		return number_time(text, &o->work_ns) && o->work_ns < 1000000000;
 	case O_QUEUES:
 		return number_read32(text, 1, 64, &o->queues);
 	case O_BURST:

@@ -13,6 +13,7 @@ struct options {
 	uint32_t queues, burst, descriptors;
 	uint64_t interval_ns, duration_ns, packets; /* 0: none, no end */
 	uint64_t sleep_ns;			    /* 0: a thread without packets never sleeps */
+	uint64_t work_ns;			    /* of a CPU for each packet, besides its own */
 
 	/* By port; *_of has a bit for each that was given. */
 	uint8_t next[PORTS_MAX][MAC];

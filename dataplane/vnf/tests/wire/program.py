@@ -7,6 +7,7 @@ import re
 import shutil
 import signal
 import subprocess
+import time
 
 import harness
 from harness import lcores_on
@@ -55,6 +56,16 @@ class Program(harness.Case):
             self.assertEqual((end["event"], end["received"], end["sent"], end["dropped"]), ("end", 6, 5, 1))
             self.assertEqual(end["ports"], [{"received": 5, "sent": 0}, {"received": 1, "sent": 5}])
             self.assertGreater(end["cycles_per_packet"], 0)
+
+    def test_work(self):
+        frames = [bytes(60)] * 20
+        began = time.monotonic()
+        fast = self.run_vnf(["l2fwd"], [frames, []]).end
+        middle = time.monotonic()
+        slow = self.run_vnf(["l2fwd", "--work", "50ms"], [frames, []]).end
+        self.assertEqual((fast["sent"], slow["sent"]), (20, 20))
+        self.assertGreater(time.monotonic() - middle, 20 * 0.05)
+        self.assertGreater(slow["cycles_per_packet"], 20 * fast["cycles_per_packet"], (fast, slow, middle - began))
 
     def test_interval_and_duration(self):
         process = self.start(["none", "--interval", "50ms", "--duration", "300ms"], [[bytes(60)], []])
