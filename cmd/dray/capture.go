@@ -185,7 +185,7 @@ func (p *capturedPort) open(ctx context.Context, snaplen int) (*captureSource, e
 	if sandbox == nil {
 		return nil, fmt.Errorf("function %s has no sandbox: its chain is still being made, or is damaged", p.function)
 	}
-	d, err := capture.OpenNetdev(sandbox.Netns, p.port.Name, snaplen)
+	d, err := capture.OpenNetdev(sandbox.Netns, p.port.Name, snaplen, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -31,8 +31,9 @@ type TappedPacket struct {
 	Sent   bool  // by the interface's host; otherwise it was received
 }
 
-// OpenPacketTap captures on an interface of a network namespace.
-func OpenPacketTap(n Netns, name string) (*PacketTap, error) {
+// OpenPacketTap captures on an interface of a network namespace what a classic BPF program
+// accepts; without one, everything.
+func OpenPacketTap(n Netns, name string, filter []unix.SockFilter) (*PacketTap, error) {
 	t := &PacketTap{fd: -1, control: make([]byte, 512)}
 	err := n.Do(func() error {
 		link, err := net.InterfaceByName(name)
@@ -44,7 +45,7 @@ func OpenPacketTap(n Netns, name string) (*PacketTap, error) {
 		if err != nil {
 			return err
 		}
-		return t.bind(link.Index)
+		return t.bind(link.Index, filter)
 	})
 	if err != nil {
 		if t.fd >= 0 {
@@ -55,7 +56,13 @@ func OpenPacketTap(n Netns, name string) (*PacketTap, error) {
 	return t, nil
 }
 
-func (t *PacketTap) bind(index int) error {
+func (t *PacketTap) bind(index int, filter []unix.SockFilter) error {
+	if len(filter) > 0 {
+		program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+		if err := unix.SetsockoptSockFprog(t.fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &program); err != nil {
+			return fmt.Errorf("attach a filter: %w", err)
+		}
+	}
 	return errors.Join(
 		unix.SetsockoptInt(t.fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, tapBuffer),
 		unix.SetsockoptInt(t.fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1),

@@ -23,9 +23,10 @@ type Netdev struct {
 	reason  string
 }
 
-// OpenNetdev captures on an interface of a network namespace.
-func OpenNetdev(n host.Netns, name string, snaplen int) (*Netdev, error) {
-	tap, err := host.OpenPacketTap(n, name)
+// OpenNetdev captures on an interface of a network namespace what a classic BPF program
+// accepts; without one, everything.
+func OpenNetdev(n host.Netns, name string, snaplen int, filter []unix.SockFilter) (*Netdev, error) {
+	tap, err := host.OpenPacketTap(n, name, filter)
 	if err != nil {
 		return nil, err
 	}

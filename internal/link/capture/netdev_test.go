@@ -34,7 +34,7 @@ func TestNetdev(t *testing.T) {
 	for _, name := range []string{"cap0", "cap1"} { // the kernel drops packets sent before
 		testenv.Must(t, ns.WaitCarrier(context.Background(), name))
 	}
-	d, err := OpenNetdev(ns, "cap0", 100)
+	d, err := OpenNetdev(ns, "cap0", 100, nil)
 	testenv.Must(t, err)
 	t.Cleanup(func() { d.Close() })
 	frame := func(kind string, n int) []byte {
@@ -72,7 +72,7 @@ func TestNetdev(t *testing.T) {
 	if !errors.Is(err, ErrEnded) || d.Reason() == "" {
 		t.Errorf("deleted interface: %v because %q", err, d.Reason())
 	}
-	if _, err := OpenNetdev(ns, "absent", 100); err == nil || !strings.Contains(err.Error(), "absent") {
+	if _, err := OpenNetdev(ns, "absent", 100, nil); err == nil || !strings.Contains(err.Error(), "absent") {
 		t.Errorf("missing interface: %v", err)
 	}
 }
