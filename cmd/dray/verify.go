@@ -72,7 +72,10 @@ func (a *app) verify(ctx context.Context, name string, opts measureOptions) (err
 	if err := r.Begin(live); err != nil {
 		return err
 	}
-	return a.finish(ctx, r, live, r.Links(ctx, live))
+	if err = r.Links(ctx, live); err == nil {
+		err = r.Paths(ctx, live)
+	}
+	return a.finish(ctx, r, live, err)
 }
 
 // allThere is an error if a function's sandbox is gone: a measurement would not be

@@ -163,6 +163,7 @@ func TestDifference(t *testing.T) {
 	l.State.Sandboxes = map[string]*runtime.Sandbox{"a": {}, "b": {}}
 	for _, c := range []struct{ from, to, want string }{
 		{"links:", "links:", ""},
+		{"links:", "paths: [{name: p, from: a.p0, to: b.p0, requires: {latency: 1ms}}]\nlinks:", "add path p"},
 		{"transport: bridge}", "transport: bridge, requires: {latency: 1ms}}", "update link ab"},
 		{"transport: bridge}", "transport: veth}", "replace link ab"},
 		{"10.1.0.2/24", "10.1.0.3/24", "update function b, replace link ab"},

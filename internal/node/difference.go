@@ -30,12 +30,13 @@ const (
 const (
 	kindFunction = "function"
 	kindLink     = "link"
+	kindPath     = "path"
 	kindChain    = "chain"
 )
 
 // Change is one difference between a running chain and a changed file.
 type Change struct {
-	What    string   `json:"what"` // "function", "link" or "chain"
+	What    string   `json:"what"` // "function", "link", "path" or "chain"
 	Name    string   `json:"name"`
 	Action  Action   `json:"action,omitempty"` // none: it is refused
 	Fields  []string `json:"fields,omitempty"` // of the file that differ
@@ -152,6 +153,25 @@ func (l *Live) Difference(c *chain.Chain, p *plan.Plan) []Change {
 	for _, to := range p.Links {
 		if change := l.linkChange(c, to); change != nil {
 			changes = append(changes, *change)
+		}
+	}
+	return append(changes, l.pathChanges(c)...)
+}
+
+// pathChanges touch nothing that runs: a path is only measured.
+func (l *Live) pathChanges(c *chain.Chain) []Change {
+	var changes []Change
+	for _, was := range l.Chain.Paths {
+		if c.Path(was.Name) == nil {
+			changes = append(changes, Change{What: kindPath, Name: was.Name, Action: Remove})
+		}
+	}
+	for _, to := range c.Paths {
+		was := l.Chain.Path(to.Name)
+		if was == nil {
+			changes = append(changes, Change{What: kindPath, Name: to.Name, Action: Add})
+		} else if fields := differing(was, to); len(fields) > 0 {
+			changes = append(changes, Change{What: kindPath, Name: to.Name, Action: Update, Fields: fields})
 		}
 	}
 	return changes

@@ -67,7 +67,7 @@ func (s *Supervisor) start(ctx context.Context, l *Live, running map[string]*sup
 	var wait []*supervised
 	s.logKeeper.end() // it has the old outputs
 	for _, f := range l.Chain.Functions {
-		if running[f.Name] != nil || initialPhase(f) != PhaseStarting || slices.Contains(l.State.Held, f.Name) {
+		if running[f.Name] != nil || s.initialPhase(f) != PhaseStarting || slices.Contains(l.State.Held, f.Name) {
 			continue
 		}
 		out := s.outputs[f.Name]
@@ -139,7 +139,7 @@ func (s *Supervisor) renew(l *Live, running map[string]*supervised) {
 	maps.DeleteFunc(s.status.Functions, func(name string, _ FunctionStatus) bool { return l.Chain.Function(name) == nil })
 	for _, f := range l.Chain.Functions {
 		if running[f.Name] == nil {
-			s.status.Functions[f.Name] = FunctionStatus{Name: f.Name, Phase: initialPhase(f), Since: time.Now()}
+			s.status.Functions[f.Name] = FunctionStatus{Name: f.Name, Phase: s.initialPhase(f), Since: time.Now()}
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -76,6 +77,7 @@ type Supervisor struct {
 	outputs   map[string]*output // of the functions that have had a command
 	links     *keeper
 	reload    chan struct{} // see Reload
+	except    []string      // functions whose commands it leaves alone
 
 	mu      sync.Mutex
 	stopped error // what failed to stop
@@ -83,25 +85,25 @@ type Supervisor struct {
 	change  chan struct{} // closed and replaced at each change
 }
 
-// Supervise returns a supervisor of the chain's functions; it starts nothing.
-func (l *Live) Supervise() (*Supervisor, error) {
+// Supervise returns a supervisor of the chain's functions, except some; it starts nothing.
+func (l *Live) Supervise(except ...string) (*Supervisor, error) {
 	self, err := host.Identify(os.Getpid())
 	if err != nil {
 		return nil, err
 	}
-	s := &Supervisor{live: l, links: &keeper{live: l}, change: make(chan struct{}), reload: make(chan struct{}, 1)}
+	s := &Supervisor{live: l, links: &keeper{live: l}, change: make(chan struct{}), reload: make(chan struct{}, 1), except: except}
 	s.status = Status{Supervisor: self, Revision: l.State.Revision, Protocol: supervisorProtocol, Functions: map[string]FunctionStatus{}}
 	for _, f := range l.Chain.Functions {
-		s.status.Functions[f.Name] = FunctionStatus{Name: f.Name, Phase: initialPhase(f), Since: time.Now()}
+		s.status.Functions[f.Name] = FunctionStatus{Name: f.Name, Phase: s.initialPhase(f), Since: time.Now()}
 	}
 	return s, s.publish()
 }
 
-func initialPhase(f chain.Function) Phase {
+func (s *Supervisor) initialPhase(f chain.Function) Phase {
 	switch {
 	case f.Runtime == chain.RuntimeExternal:
 		return PhaseExternal
-	case len(f.Command) == 0:
+	case len(f.Command) == 0, slices.Contains(s.except, f.Name):
 		return PhaseNone
 	}
 	return PhaseStarting

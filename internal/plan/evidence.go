@@ -107,17 +107,10 @@ func (e estimate) overloadsShape() bool {
 func (e estimate) judgeLoss() Evidence {
 	limit := *e.link.Requires.LossRatio
 	ev := Evidence{Requirement: "packet_loss_ratio", Required: fmt.Sprintf("≤ %v", limit)}
-	f := e.loss()
+	f := e.lost()
 	if !f.known() {
 		ev.Expected, ev.Source = unknown, noEvidence
 		return ev
-	}
-	capacity, what := e.carried().value, e.transport
-	if limit := float64(e.datagrams(shapedRate(e.tight))); limit > 0 && (capacity == 0 || limit < capacity) {
-		capacity, what = limit, e.tight.Kind
-	}
-	if excess := 1 - capacity/float64(e.load); capacity > 0 && excess > f.value {
-		f = figure{excess, fmt.Sprintf("a load of %v, above what %s carries", e.load, what)}
 	}
 	ev.Expected = fmt.Sprint(threeDigits(f.value))
 	ev.Source = f.source
@@ -125,9 +118,27 @@ func (e estimate) judgeLoss() Evidence {
 	return ev
 }
 
+// lost is the loss of the load: that of the transport, or of what it cannot carry.
+func (e estimate) lost() figure {
+	f := e.loss()
+	capacity, what := e.carried().value, e.transport
+	if limit := float64(e.datagrams(shapedRate(e.tight))); limit > 0 && (capacity == 0 || limit < capacity) {
+		capacity, what = limit, e.tight.Kind
+	}
+	if excess := 1 - capacity/float64(e.load); f.known() && capacity > 0 && excess > f.value {
+		f = figure{excess, fmt.Sprintf("a load of %v, above what %s carries", e.load, what)}
+	}
+	return f
+}
+
+// shapedBitrate is the rate of the link's traffic through its shaper.
+func (e estimate) shapedBitrate() figure {
+	return e.capped(e.bitrate(), e.goodput(shapedRate(e.tight)), "payload through the ")
+}
+
 func (e estimate) judgeMinBitrate() Evidence {
 	limit := e.link.Requires.MinBitrate
-	f := e.capped(e.bitrate(), e.goodput(shapedRate(e.tight)), "payload through the ")
+	f := e.shapedBitrate()
 	ev := judgeRate("min_bitrate", limit, f, units.Bitrate(roundDown(f.value)))
 	if !f.known() {
 		ev.Source = fmt.Sprintf("%s of %s traffic", noEvidence, e.traffic())

@@ -67,6 +67,9 @@ func (p *planner) make() (*Plan, error) {
 	for i := range p.chain.Links {
 		p.planLink(&p.chain.Links[i])
 	}
+	for i := range p.chain.Paths {
+		p.planPath(&p.chain.Paths[i])
+	}
 	if here {
 		p.checkHugePages()
 		p.assignLinkCPUs()

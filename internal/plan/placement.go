@@ -69,6 +69,9 @@ func (p *planner) whyNot(f int, a place.Alternative) string {
 		return fmt.Sprintf("needs %v of memory, which no node there has free", max(fn.Memory, fn.MachineMemory()))
 	case place.KindLink:
 		return p.linkText(f, a)
+	case place.KindPath:
+		path := &p.chain.Paths[a.Lost.Index]
+		return fmt.Sprintf("path %s: its links would take longer than %v at p%v", path.Name, path.Requires.Latency, path.Requires.Percentile)
 	case place.KindRate:
 		return fmt.Sprintf("%s has no room for its links", lineName(p.chain.Hosts, a.Lost.Index))
 	}

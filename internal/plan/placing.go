@@ -79,6 +79,9 @@ func (p *planner) newPlacing(c *chain.Chain) *placing {
 			s.model.Links = append(s.model.Links, q.linkWays(&c.Links[i], ends))
 		}
 	}
+	for i := range c.Paths {
+		s.model.Paths = append(s.model.Paths, place.Path{MaxDelay: cmp.Or(time.Duration(c.Paths[i].Requires.Latency), place.Unbounded)})
+	}
 	s.routes = s.model.Routes()
 	return s
 }
@@ -162,21 +165,30 @@ func (s *placing) ends(l *chain.Link) []int {
 
 // linkWays is a link of the model: what each transport leaves for lines.
 func (p *planner) linkWays(l *chain.Link, ends []int) place.Link {
-	n := p.needsOf(l)
-	n.hosts, n.underlay = []string{"here"}, chain.Underlay{}
 	link := place.Link{Ends: ends}
-	if local := p.ways(n); len(local) > 0 {
+	all := []*needs{p.needsOf(l)} // of the link, then of its paths
+	for i := range p.chain.Paths {
+		if path := &p.chain.Paths[i]; path.Requires.Latency > 0 && path.Takes(l.Name) {
+			link.Paths, all = append(link.Paths, i), append(all, p.needsOnPath(path, l))
+		}
+	}
+	for _, n := range all {
+		n.hosts, n.underlay = []string{"here"}, chain.Underlay{}
+	}
+	if local := p.ways(all[0], all[1:]); len(local) > 0 {
 		best := max(0, slices.IndexFunc(local, func(w place.Way) bool { return !w.Never && w.MaxDelay >= 0 }))
 		link.Local = &local[best]
 	}
-	n.hosts, n.underlay = []string{"here", "there"}, chain.Underlay{MTU: p.chain.Hosts.Underlay.MTU}
-	link.Apart = p.ways(n)
+	for _, n := range all {
+		n.hosts, n.underlay = []string{"here", "there"}, chain.Underlay{MTU: p.chain.Hosts.Underlay.MTU}
+	}
+	link.Apart = p.ways(all[0], all[1:])
 	return link
 }
 
 // ways are the transports that auto may take for the link, or the one that it names,
-// fastest first.
-func (p *planner) ways(n *needs) []place.Way {
+// fastest first. paths are what its paths need of it.
+func (p *planner) ways(n *needs, paths []*needs) []place.Way {
 	var ways []place.Way
 	for _, t := range p.candidates(n) {
 		w := place.Way{Slow: slow(t), MaxDelay: math.MaxInt64}
@@ -188,6 +200,9 @@ func (p *planner) ways(n *needs) []place.Way {
 		w.Never = w.Never || !p.carries(t, n, 0)
 		if n.crosses() && !w.Never {
 			w.MinRate = p.leastRate(t, n)
+		}
+		for _, path := range paths {
+			w.Delays = append(w.Delays, cmp.Or(time.Duration(p.estimate(t, path).delay()), place.Unbounded))
 		}
 		ways = append(ways, w)
 	}

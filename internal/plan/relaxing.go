@@ -57,7 +57,7 @@ func (s *placing) limitText(l place.Limit) (string, parse.Position) {
 	if l.Index < 0 {
 		return map[place.Kind]string{
 			place.KindPin: "the hosts and CPUs that functions name", place.KindCPUs: "the CPUs of the hosts", place.KindMemory: "the memory of the hosts",
-			place.KindLink: "the requirements of links", place.KindRate: "the rates of lines",
+			place.KindLink: "the requirements of links", place.KindPath: "the latencies of paths", place.KindRate: "the rates of lines",
 		}[l.Kind], s.chain.Hosts.Pos
 	}
 	switch l.Kind {
@@ -71,6 +71,9 @@ func (s *placing) limitText(l place.Limit) (string, parse.Position) {
 		return fmt.Sprintf("the %s of host %s", cpusText(s.sumCPUs(l.Index)), s.chain.Hosts.Names[l.Index]), s.chain.Hosts.Machines[l.Index].Pos
 	case place.KindMemory:
 		return "the memory of host " + s.chain.Hosts.Names[l.Index], s.chain.Hosts.Machines[l.Index].Pos
+	case place.KindPath:
+		path := &s.chain.Paths[l.Index]
+		return fmt.Sprintf("latency ≤ %v at p%v of path %s", path.Requires.Latency, path.Requires.Percentile, path.Name), at(path.Requires.Pos, "latency", path.Pos)
 	case place.KindRate:
 		return "the rate of " + lineName(s.chain.Hosts, l.Index), s.chain.Hosts.Pos
 	}
@@ -155,6 +158,9 @@ func (s *placing) relaxationText(r place.Relaxation) string {
 	case place.KindLink:
 		l := &s.chain.Links[s.links[r.Index]]
 		return fmt.Sprintf("a latency of %v for link %s", l.Requires.Latency+units.Duration(r.Amount), l.Name)
+	case place.KindPath:
+		path := &s.chain.Paths[r.Index]
+		return fmt.Sprintf("a latency of %v for path %s", path.Requires.Latency+units.Duration(r.Amount), path.Name)
 	case place.KindRate:
 		return fmt.Sprintf("a rate of %v for %s", units.Bitrate(r.Amount), lineName(h, r.Index))
 	case place.KindCPUs:

@@ -44,7 +44,8 @@ func (p *Plan) text(w io.Writer, width int, verbose, alternatives bool) error {
 	t.ends(p.Links)
 	t.elsewhere(p.Functions)
 	t.rejected(p.Links)
-	t.evidence(p.Links)
+	t.terms(p.Paths)
+	t.evidence(p)
 	t.violations("Cannot be built", p.Violations, true)
 	t.violations("Not expected to be met", p.Violations, false)
 	t.warnings(p)
@@ -228,18 +229,51 @@ func (t *text) rejected(links []Link) {
 	t.table("LINK\tNOT TAKEN\tBECAUSE", rows)
 }
 
-func (t *text) evidence(links []Link) {
+func (t *text) evidence(p *Plan) {
+	const columns = "\tREQUIREMENT\tREQUIRED\tEXPECTED\tMEETS\tSOURCE"
+	var links, paths []string
+	for _, l := range p.Links {
+		links = append(links, evidenceRows(l.Name, l.Evidence)...)
+	}
+	for _, path := range p.Paths {
+		paths = append(paths, evidenceRows(path.Name, path.Evidence)...)
+	}
+	t.table("LINK"+columns, links)
+	t.table("PATH"+columns, paths)
+}
+
+func evidenceRows(name string, evidence []Evidence) []string {
 	var rows []string
-	for _, l := range links {
-		for _, e := range l.Evidence {
-			meets := "no"
-			if e.Meets {
-				meets = "yes"
+	for _, e := range evidence {
+		meets := "no"
+		if e.Meets {
+			meets = "yes"
+		}
+		rows = append(rows, row(name, e.Requirement, e.Required, e.Expected, meets, e.Source))
+	}
+	return rows
+}
+
+// terms are what each link adds to a path.
+func (t *text) terms(paths []Path) {
+	var rows []string
+	for _, p := range paths {
+		for _, m := range p.Terms {
+			latency := unknown
+			if m.Latency > 0 {
+				latency = fmt.Sprintf("%v at p%v", m.Latency, m.Percentile)
 			}
-			rows = append(rows, row(l.Name, e.Requirement, e.Required, e.Expected, meets, e.Source))
+			rows = append(rows, row(p.Name, m.Link, latency, zeroIsUnknown(threeDigits(float64(m.LossRatio))), zeroIsUnknown(m.Bitrate), m.Source))
 		}
 	}
-	t.table("LINK\tREQUIREMENT\tREQUIRED\tEXPECTED\tMEETS\tSOURCE", rows)
+	t.table("PATH\tLINK\tLATENCY\tLOSS\tBITRATE\tSOURCE", rows)
+}
+
+func zeroIsUnknown[T units.Ratio | units.Bitrate](v T) string {
+	if v == 0 {
+		return unknown
+	}
+	return fmt.Sprint(v)
 }
 
 // violations writes sentences, too long for columns.

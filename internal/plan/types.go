@@ -24,6 +24,7 @@ type Plan struct {
 	// none, or no placement was found.
 	Placement *Placement `json:"placement,omitempty"`
 	Links     []Link     `json:"links"`
+	Paths     []Path     `json:"paths,omitempty"`
 	// Violations is what cannot be met. It is empty in a feasible plan, unless the
 	// policy is to warn and none is Hard.
 	Violations []Violation `json:"violations"`
@@ -71,6 +72,17 @@ type Link struct {
 	// none for a link on one host.
 	Hosts []string `json:"hosts,omitempty"`
 	VNI   int      `json:"vni,omitempty"`
+
+	// Course is set if the link stands for a path; a plan's own links have none.
+	Course *Course `json:"-"`
+}
+
+// Course is what a path has that a link has not.
+type Course struct {
+	Through []string // the functions between its ends, in order
+	Forward bool     // judged only from the first end to the second
+	// Next are the ports that take the packets of the first end, and of the second.
+	Next [2]End
 }
 
 // Limits are what is required of a link. They can change without the link being made again.

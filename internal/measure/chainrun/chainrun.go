@@ -39,7 +39,7 @@ type Run struct {
 	Path      string // of the directory
 	Options   verify.Options
 	Functions []node.FunctionStatus
-	// Measured means that all links were measured: the records are complete.
+	// Measured means that all links were measured: their records are complete.
 	Measured bool
 	// Say reports progress, and Warn problems that do not end the run.
 	Say      func(text string)
@@ -105,23 +105,24 @@ func (r *Run) Links(ctx context.Context, live *node.Live) error {
 }
 
 func (r *Run) links(ctx context.Context, live *node.Live) error {
-	_, err := verify.Links(ctx, verify.Input{
-		Plan:      live.State.Plan,
-		Sandboxes: live.State.Sandboxes,
-		Device:    live.Device,
-		Live:      watch.Of(live),
-		Options:   r.Options,
-		Run:       r.state.ID,
-		Env:       func() record.Environment { return runner.Environment(r.Inventory, live, r.state.Dray) },
-		OtherRuns: host.OtherMeasurements,
-		Own:       ownTime(r.Node.Cgroup(r.Chain.Name)),
-		Marks:     sharedMark(r.Functions),
-		Sink:      r.dir.Sink,
-		Earlier:   r.dir.Earlier,
-		Progress:  r.Progress,
-		Prolong:   r.Say,
-	})
+	_, err := verify.Links(ctx, r.input(live))
 	return err
+}
+
+// input is what both links and paths are measured with.
+func (r *Run) input(live *node.Live) verify.Input {
+	in := Input(live)
+	in.Options, in.Run, in.Env = r.Options, r.state.ID, func() record.Environment { return runner.Environment(r.Inventory, live, r.state.Dray) }
+	in.Own, in.Marks = ownTime(r.Node.Cgroup(r.Chain.Name)), sharedMark(r.Functions)
+	in.Sink, in.Earlier, in.Progress, in.Prolong = r.dir.Sink, r.dir.Earlier, r.Progress, r.Say
+	return in
+}
+
+// Input is how the ports of a running chain are reached.
+func Input(live *node.Live) verify.Input {
+	return verify.Input{
+		Plan: live.State.Plan, Sandboxes: live.State.Sandboxes, Device: live.Device, Live: watch.Of(live), OtherRuns: host.OtherMeasurements,
+	}
 }
 
 // ownTime reads the CPU time of a chain's functions and switches; nil if nothing
@@ -159,6 +160,9 @@ func (r *Run) measureAndStart(ctx context.Context, live *node.Live) error {
 		return err
 	}
 	if err := r.Links(ctx, live); err != nil {
+		return err
+	}
+	if err := r.startAndMeasurePaths(ctx, live); err != nil {
 		return err
 	}
 	r.Say("Starting the functions' commands")

@@ -18,7 +18,19 @@ import (
 // startFunctions starts every command, waits until all have settled, stops them,
 // and stores their output.
 func (r *Run) startFunctions(ctx context.Context, live *node.Live) error {
-	s, err := live.Supervise()
+	return r.supervised(ctx, live, nil, func(failed error) error {
+		functions, _, err := live.Status()
+		if err == nil {
+			r.Functions = functions
+		}
+		return errors.Join(failed, err)
+	})
+}
+
+// supervised starts the commands of all functions but some, and calls while once they have
+// settled, with the error of those that failed. Then it stops them, and stores their output.
+func (r *Run) supervised(ctx context.Context, live *node.Live, except []string, while func(failed error) error) error {
+	s, err := live.Supervise(except...)
 	if err != nil {
 		return err
 	}
@@ -26,18 +38,15 @@ func (r *Run) startFunctions(ctx context.Context, live *node.Live) error {
 	stopped := make(chan error, 1)
 	go func() { stopped <- s.Run(running) }()
 	failed := s.Settled(ctx, node.Settle)
-	functions, _, err := live.Status()
-	if err == nil {
-		r.Functions = functions
-	}
 	if failed != nil {
 		failed = live.WithLogs(failed)
 	}
+	err = while(failed)
 	stop()
 	if hung := <-stopped; hung != nil { // if it still does, the chain's removal fails
 		r.Warn(hung)
 	}
-	return errors.Join(failed, err, r.keepLogs(live))
+	return errors.Join(err, r.keepLogs(live))
 }
 
 // keepLogs copies the functions' logs into the run directory.

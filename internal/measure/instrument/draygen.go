@@ -25,7 +25,7 @@ import (
 //     packets that fill the MTU;
 //   - QProbe: Params.MessageRate of the smallest packets;
 //   - QPacketRate: Params.PacketRate of the smallest packets;
-//   - QThroughput: as many such packets as the port accepts;
+//   - QThroughput: such packets, at Params.Bitrate, or as many as the port accepts;
 //   - QFrames: Params.PacketRate frames of Params.Frame bytes, or as many as the
 //     port accepts;
 //   - QPathMTU: a few packets of Params.MTU bytes, for as long as they take.
@@ -80,6 +80,7 @@ type offer struct {
 	busy    bool // both ends spin
 	batch   int  // packets in one system call, at most; 0: draygen's own limit
 	encap   *Encapsulation
+	nextHop string // see Params
 }
 
 // headers are the bytes before a frame's payload: Ethernet, IP and UDP, and any
@@ -118,7 +119,7 @@ func (g Draygen) wanted(from, to Endpoint, p Params) (offer, error) {
 	if g.Quantity == record.QFrames {
 		return g.frames(from, to, p)
 	}
-	o := offer{frame: fullFrame(from, to, p), ip6: ipHeader(to.IP) == ipv6Header, poll: p.Poll}
+	o := offer{frame: fullFrame(from, to, p), ip6: ipHeader(to.IP) == ipv6Header, poll: p.Poll, nextHop: p.NextHop}
 	switch g.Quantity {
 	case record.QStream:
 		o.rate, o.perSec = strconv.FormatUint(p.Bitrate, 10)+"bps", float64(p.Bitrate)/o.payloadBits()
@@ -127,14 +128,16 @@ func (g Draygen) wanted(from, to Endpoint, p Params) (offer, error) {
 	case record.QPacketRate:
 		o.frame, o.rate, o.perSec = o.smallest(), strconv.FormatUint(p.PacketRate, 10)+"pps", float64(p.PacketRate)
 	case record.QThroughput:
-		o.rate, o.warmup = "max", genMaxWarmup
+		if o.rate, o.warmup = "max", genMaxWarmup; p.Bitrate > 0 {
+			o.rate, o.perSec = strconv.FormatUint(p.Bitrate, 10)+"bps", float64(p.Bitrate)/o.payloadBits()
+		}
 	default:
 		return o, fmt.Errorf("draygen does not measure %q", g.Quantity)
 	}
 	if o.frame < o.smallest() {
 		return o, fmt.Errorf("draygen: an MTU of %d bytes is too small for its header: at least %d", o.frame-genMAC, o.smallest()-genMAC)
 	}
-	if g.Quantity == record.QThroughput {
+	if o.rate == "max" {
 		return o, nil
 	}
 	if o.perSec <= 0 {
@@ -224,7 +227,7 @@ func genPrograms(ctx context.Context, from, to Endpoint, o offer, d time.Duratio
 func genCommands(sender, receiver []string, from, to Endpoint, o offer, d time.Duration) (clientServer, error) {
 	s := clientServer{from: from, to: to, ready: genReady, serverEnds: true, linger: genLinger, timeout: d + slack}
 	stream := strconv.FormatUint(uint64(rand.Uint32N(math.MaxUint32-1)+1), 10)
-	sink, source, target, err := genPorts(from, to)
+	sink, source, target, err := genPorts(from, to, o.nextHop)
 	if err != nil {
 		return s, err
 	}

@@ -231,7 +231,7 @@ func (r genResult) delivery(q record.Quantity, o offer, p Params) *record.Delive
 		SentBits: perSecond(float64(r.sender.Sent)*bits, sending), SentRate: perSecond(float64(r.sender.Sent), sending),
 		ReceivedBits: perSecond(float64(r.sink.Received)*bits, span), PacketRate: perSecond(float64(r.sink.Received), span),
 	}
-	if q == record.QStream {
+	if q == record.QStream || q == record.QThroughput {
 		d.OfferedBits = p.Bitrate
 	}
 	d.ReceiverDrops = min(r.sink.SocketDrops, d.Lost)

@@ -94,9 +94,10 @@ func genOpened(p *program) bool { return strings.Contains(string(p.out.bytes()),
 func (e Endpoint) unprivileged() bool { return !e.framed() && e.Far != nil }
 
 // genPorts are the sink's and the sender's ports, and the sender's address
-// options for the sink.
-func genPorts(from, to Endpoint) (sink, source, target []string, err error) {
-	dst, err := genAddress(from, to)
+// options for the sink. With a next hop, the sender makes frames at an interface too:
+// the route to the sink need not be known there.
+func genPorts(from, to Endpoint, nextHop string) (sink, source, target []string, err error) {
+	dst, err := genAddress(from, to, nextHop != "")
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -111,17 +112,17 @@ func genPorts(from, to Endpoint) (sink, source, target []string, err error) {
 	switch {
 	case from.framed():
 		source, err = genPort(from, dpdkWait(from, to))
-	case to.framed() && from.Far == nil:
+	case (to.framed() || nextHop != "") && from.Far == nil:
 		source = []string{"--port", "packet:" + from.Port}
 	default:
 		source = []string{"--port", "udp:" + netip.AddrPortFrom(from.scoped(from.IP), 0).String()}
 	}
-	return sink, source, genTarget(from, to, dst), err
+	return sink, source, genTarget(from, to, dst, nextHop), err
 }
 
 // genAddress is the packets' destination. It is invalid if a port with one peer
-// needs none.
-func genAddress(from, to Endpoint) (netip.AddrPort, error) {
+// needs none. Routers on the way need one.
+func genAddress(from, to Endpoint, routed bool) (netip.AddrPort, error) {
 	switch {
 	case !to.framed() && to.Far != nil:
 		return netip.AddrPortFrom(from.scoped(to.IP), farPort()), nil
@@ -135,7 +136,7 @@ func genAddress(from, to Endpoint) (netip.AddrPort, error) {
 		return netip.AddrPort{}, fmt.Errorf("%s has no IP address to which a program at the interface %s could send: give the port one", to.Name, from.Name)
 	case from.unprivileged():
 		return netip.AddrPortFrom(from.scoped(to.IP), genDiscard), nil
-	case to.IP.IsValid() && (ipHeader(to.IP) == ipv6Header || from.dpdk()):
+	case to.IP.IsValid() && (ipHeader(to.IP) == ipv6Header || from.dpdk() || routed):
 		return netip.AddrPortFrom(to.IP, genDiscard), nil
 	case !from.framed():
 		return netip.AddrPortFrom(netip.AddrFrom4([4]byte{255, 255, 255, 255}), genDiscard), nil
@@ -148,13 +149,16 @@ func genAddress(from, to Endpoint) (netip.AddrPort, error) {
 // interface, its kernel must accept the packets as its own. In the opposite
 // direction the kernel must not ask for an address that nothing answers for.
 // Beyond a dpdk port there may be a switch, and behind it a kernel.
-func genTarget(from, to Endpoint, dst netip.AddrPort) []string {
+func genTarget(from, to Endpoint, dst netip.AddrPort, nextHop string) []string {
 	var target []string
 	if dst.IsValid() {
 		target = append(target, "--to", dst.String())
 	}
 	if from.dpdk() && dst.IsValid() && from.IP.IsValid() {
 		target = append(target, "--from", from.IP.String())
+	}
+	if nextHop != "" {
+		return append(target, "--to-mac", nextHop)
 	}
 	if to.MAC != "" && !from.unprivileged() && (from.dpdk() || to.dpdk() && from.framed() || from.framed() != to.framed()) {
 		target = append(target, "--to-mac", to.MAC)

@@ -5,6 +5,7 @@ package instrument
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -37,6 +38,35 @@ func TestOwnProgramsEnvironment(t *testing.T) {
 	}
 	if env := (Endpoint{Native: true, Ports: "/run/dray/c/f/ports"}).env(); !slices.Equal(env, []string{"DRAY_PORTS=/run/dray/c/f/ports"}) {
 		t.Errorf("environment %q", env)
+	}
+}
+
+// With functions in between, frames go to the first of them, and packets to the receiver's
+// address.
+func TestAddressesBeyondAFunction(t *testing.T) {
+	at := func(e Endpoint, ip string) Endpoint {
+		e.IP, e.MAC, e.MTU = netip.MustParseAddr(ip), "02:00:00:00:00:09", 1500
+		return e
+	}
+	inner := at(Endpoint{Native: true, Port: "n3", Ports: "/x"}, "198.18.2.2")
+	device := at(Endpoint{Port: "n3", Device: "net_memif0"}, "198.18.2.3")
+	iface := at(Endpoint{Port: "fh"}, "198.18.0.1")
+	const hop = "02:00:00:00:00:01"
+	for _, c := range []struct {
+		from, to     Endpoint
+		port, target string
+	}{
+		{inner, device, "--port dray:n3", "--to 198.18.2.3:5010 --to-mac " + hop},
+		{device, inner, "--port dpdk:net_memif0", "--to 198.18.2.2:5010 --from 198.18.2.3 --to-mac " + hop},
+		{iface, inner, "--port packet:fh", "--to 198.18.2.2:5010 --to-mac " + hop},
+	} {
+		_, source, target, err := genPorts(c.from, c.to, hop)
+		if got := strings.Join(source, " "); err != nil || !strings.HasPrefix(got, c.port) {
+			t.Errorf("%s to %s: %q, %v", c.from.Port, c.to.Port, got, err)
+		}
+		if got := strings.Join(target, " "); got != c.target {
+			t.Errorf("%s to %s: %q, want %q", c.from.Port, c.to.Port, got, c.target)
+		}
 	}
 }
 

@@ -80,6 +80,7 @@ type Params struct {
 	Busy        bool           // both ends may keep a CPU busy
 	Poll        bool           // the receiver of a native port may keep a CPU busy
 	Encap       *Encapsulation // encapsulation of frames; nil: none
+	NextHop     string         // MAC of the port that takes the packets, if functions pass them on to the receiver; empty: none do
 }
 
 // Instrument is one measuring program.

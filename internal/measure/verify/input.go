@@ -44,6 +44,8 @@ type Input struct {
 	Earlier   []record.Trial                    // made before this process: they are not made again
 	Progress  func(runner.Progress)             // before each trial; nil: none
 	Prolong   func(text string)                 // before the run is prolonged; nil: none
+
+	next map[way]string // of paths: see passing
 }
 
 // Profile is how long to measure.

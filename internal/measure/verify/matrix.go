@@ -95,6 +95,9 @@ func (m measurement) onDevices() measurement {
 // kinds are the measurements in each direction of a link: those its requirements
 // take, and one round of the others, to see that the instruments agree.
 func kinds(l plan.Link, o Options) []measurement {
+	if l.Course != nil {
+		return pathKinds(l, o)
+	}
 	r := l.Requires
 	ms := streams(l, o)
 	ms = append(ms, throughputs(l, o)...)
@@ -209,7 +212,7 @@ func iperf(q record.Quantity, p instrument.Params) measurement {
 // roundTrips are cross-checks with instruments that cannot measure one direction.
 // They need interfaces.
 func roundTrips(l plan.Link, o Options) []measurement {
-	if native(l) || o.Far {
+	if native(l) || o.Far || l.Course != nil {
 		return nil
 	}
 	requests := crossCheck(measurement{tool: instrument.Qperf{}, quantity: record.QRequests, word: "requests", params: requestsParams(l, o),
@@ -259,7 +262,11 @@ func (m measurement) id() string {
 
 // title is the measurement's name for users.
 func (m measurement) title() string {
-	return fmt.Sprintf("link %s: %s %s → %s", m.link.Name, m.word, m.from.Function, m.to.Function)
+	what := "link"
+	if m.link.Course != nil {
+		what = "path"
+	}
+	return fmt.Sprintf("%s %s: %s %s → %s", what, m.link.Name, m.word, m.from.Function, m.to.Function)
 }
 
 func (m measurement) expect() time.Duration { return m.params.Duration + m.overhead }

@@ -142,6 +142,7 @@ func (in Input) measure(ctx context.Context, m measurement, r runner.Round) (rec
 	if r.Warmup {
 		params.Duration = min(params.Duration, shortest)
 	}
+	params.NextHop = in.nextHop(m)
 	from, err := in.Endpoint(m.from)
 	if err != nil {
 		return record.Trial{}, err

@@ -2,6 +2,8 @@
 
 package place
 
+import "time"
+
 // Alternative is another host for one function, with everything else where it is.
 type Alternative struct {
 	Host int
@@ -42,12 +44,13 @@ func (s *state) alternative(f, host int, cost Cost) Alternative {
 			best.loses(s.limitOf(kind, f, host))
 			continue
 		}
-		adds, _, ok := s.adds(f, n)
-		if !ok {
+		if !s.put(f, n) {
 			best.loses(s.broken(f, n))
 			continue
 		}
-		if more := s.cost.plus(adds).minus(cost); best.Lost.Kind != 0 || more.Less(best.More) {
+		more := s.cost.minus(cost)
+		s.take(f)
+		if best.Lost.Kind != 0 || more.Less(best.More) {
 			best.Lost, best.More, best.Links = Limit{}, more, s.dearer(f, n)
 		}
 	}
@@ -69,7 +72,7 @@ func (s *state) limitOf(kind Kind, f, host int) Limit {
 }
 
 // broken is the link that cannot be realised with the function on the node, or that finds
-// no room on a line.
+// no room on a line, or else the path that takes too long.
 func (s *state) broken(f, node int) Limit {
 	s.at[f] = node
 	defer func() { s.at[f] = nowhere }()
@@ -81,6 +84,22 @@ func (s *state) broken(f, node int) Limit {
 		for _, l := range now.lines {
 			if rate := s.Lines[l].Rate; now.way != nil && rate > 0 && s.used[l]+now.way.MinRate > rate {
 				return Limit{KindRate, s.Lines[l].Group}
+			}
+		}
+	}
+	return s.latePath(f)
+}
+
+// latePath is a path over links of the function that takes too long.
+func (s *state) latePath(f int) Limit {
+	added := make([]time.Duration, len(s.Paths))
+	for _, i := range s.of[f] {
+		l := &s.Links[i]
+		now, _ := s.evaluate(l)
+		for p, path := range l.Paths {
+			added[path] += now.delays[p] - s.links[i].delays[p]
+			if s.paths[path]+added[path] > s.Paths[path].MaxDelay {
+				return Limit{KindPath, path}
 			}
 		}
 	}

@@ -18,7 +18,8 @@ type Model struct {
 	Lines     []Line
 	Functions []Function
 	Links     []Link
-	// Unmet permits links without evidence for every requirement; they cost more than
+	Paths     []Path
+	// Unmet permits links and paths without evidence for every requirement; they cost more than
 	// anything else.
 	Unmet bool
 }
@@ -54,6 +55,15 @@ type Link struct {
 	Ends  []int // functions, each once
 	Local *Way  // between functions on one host; nil: there is none
 	Apart []Way // between hosts, fastest first
+	// Paths are those that take the link.
+	Paths []int
+}
+
+// Path is links whose delays add up.
+type Path struct {
+	// MaxDelay is the longest sum of the delays of transports and lines with which the
+	// path's latency has evidence.
+	MaxDelay time.Duration
 }
 
 // Way is one way to realise a link, and what it leaves for the lines between hosts.
@@ -67,12 +77,18 @@ type Way struct {
 	MinRate uint64
 	// Never says that some requirement has no evidence on any line.
 	Never bool
+	// Delays are the transport's own delay for each of the link's paths; Unbounded: there is
+	// no evidence.
+	Delays []time.Duration
 }
+
+// Unbounded is longer than any path allows. Sums of it do not overflow.
+const Unbounded time.Duration = 1 << 52
 
 // Cost orders placements: its fields count in this order.
 type Cost struct {
-	Unmet int           `json:"unmet"` // links without evidence for every requirement
-	Over  time.Duration `json:"over"`  // sum of the delays beyond what such links allow; ns
+	Unmet int           `json:"unmet"` // links and paths without evidence for every requirement
+	Over  time.Duration `json:"over"`  // sum of the delays beyond what these allow; ns
 	Slow  int           `json:"slow"`  // sum of the ranks of all transports
 	Delay time.Duration `json:"delay"` // sum of the delays of lines, over all links; ns
 	Hosts int           `json:"hosts"` // in use
@@ -117,7 +133,7 @@ func (f *Function) allows(node int) bool {
 func (m *Model) clone() *Model {
 	c := *m
 	c.Nodes, c.Lines = slices.Clone(m.Nodes), slices.Clone(m.Lines)
-	c.Functions, c.Links = slices.Clone(m.Functions), slices.Clone(m.Links)
+	c.Functions, c.Links, c.Paths = slices.Clone(m.Functions), slices.Clone(m.Links), slices.Clone(m.Paths)
 	for i := range c.Links {
 		l := &c.Links[i]
 		if l.Apart = slices.Clone(l.Apart); l.Local != nil {

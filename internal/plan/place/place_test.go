@@ -56,7 +56,35 @@ func random(r *rand.Rand, functions, hosts int) *Model {
 		}
 		m.Links = append(m.Links, l)
 	}
+	m.addPaths(r)
 	return m
+}
+
+// addPaths adds paths over random links.
+func (m *Model) addPaths(r *rand.Rand) {
+	for range r.IntN(3) {
+		path := len(m.Paths)
+		m.Paths = append(m.Paths, Path{MaxDelay: time.Duration(r.IntN(25))})
+		for i := range m.Links {
+			if r.IntN(2) == 0 {
+				continue
+			}
+			l := &m.Links[i]
+			l.Paths = append(l.Paths, path)
+			add := func(w *Way) {
+				w.Delays = append(w.Delays, time.Duration(r.IntN(5)))
+				if r.IntN(10) == 0 {
+					w.Delays[len(w.Delays)-1] = Unbounded
+				}
+			}
+			for w := range l.Apart {
+				add(&l.Apart[w])
+			}
+			if l.Local != nil {
+				add(l.Local)
+			}
+		}
+	}
 }
 
 // bruteForce tries every node for every function, and computes the cost from the rules
@@ -109,7 +137,7 @@ func costOf(m *Model, routes [][]Route, at []int) (Cost, bool) {
 		}
 	}
 	cost.Hosts = len(hosts)
-	used := make([]uint64, len(m.Lines))
+	used, paths := make([]uint64, len(m.Lines)), make([]time.Duration, len(m.Paths))
 	for _, l := range m.Links {
 		var delay time.Duration
 		var lines []int
@@ -155,6 +183,17 @@ func costOf(m *Model, routes [][]Route, at []int) (Cost, bool) {
 			}
 		}
 		cost.Slow, cost.Delay = cost.Slow+ways[i].Slow, cost.Delay+delay
+		for p, path := range l.Paths {
+			paths[path] += ways[i].Delays[p] + delay
+		}
+	}
+	for i, p := range m.Paths {
+		if over := paths[i] - p.MaxDelay; over > 0 {
+			cost.Unmet, cost.Over = cost.Unmet+1, cost.Over+over
+		}
+	}
+	if cost.Unmet > 0 && !m.Unmet {
+		return cost, false
 	}
 	for i, l := range m.Lines {
 		if l.Rate > 0 && used[i] > l.Rate {

@@ -15,6 +15,7 @@ const (
 	KindCPUs                   // of a host
 	KindMemory                 // of a host
 	KindLink                   // what a link requires
+	KindPath                   // what a path requires
 	KindRate                   // of a group of lines
 	KindDelay                  // of a group of lines
 )
@@ -44,6 +45,7 @@ func (m *Model) limits() []Limit {
 	each(KindCPUs, m.Hosts)
 	each(KindPin, len(m.Functions))
 	each(KindLink, len(m.Links))
+	each(KindPath, len(m.Paths))
 	return all
 }
 
@@ -80,6 +82,12 @@ func (m *Model) without(l Limit) *Model {
 		for i := range c.Links {
 			if is(i) {
 				c.Links[i].free()
+			}
+		}
+	case KindPath:
+		for i := range c.Paths {
+			if is(i) {
+				c.Paths[i].MaxDelay = math.MaxInt64
 			}
 		}
 	case KindRate:
@@ -125,7 +133,8 @@ func Conflict(m *Model) []Limit {
 type Relaxation struct {
 	Limit
 	// Amount is the least that helps: CPUs or bytes more on a host, bit/s of lines in
-	// all, ns less on each line of a group, or ns more for a link. 0 for a pin, which goes.
+	// all, ns less on each line of a group, or ns more for a link or
+	// a path. 0 for a pin, which goes.
 	Amount uint64
 }
 
@@ -151,6 +160,7 @@ func Relaxations(m *Model) []Relaxation {
 	}{
 		{KindDelay, m.groups(), uint64(m.longest()/DelayStep) + 1},
 		{KindLink, len(m.Links), uint64(time.Second)},
+		{KindPath, len(m.Paths), uint64(time.Second)},
 		{KindRate, m.groups(), m.demand()/rateStep + 1},
 		{KindCPUs, m.Hosts, m.wanted()},
 		{KindMemory, m.Hosts, m.asked()/memoryStep + 1},
@@ -216,6 +226,8 @@ func (m *Model) changed(l Limit, steps uint64) *Model {
 		}
 	case KindLink:
 		c.Links[l.Index].slacken(time.Duration(amount))
+	case KindPath:
+		c.Paths[l.Index].MaxDelay = longer(c.Paths[l.Index].MaxDelay, time.Duration(amount))
 	case KindCPUs:
 		c.Nodes[c.largest(l.Index)].CPUs += int(amount)
 	case KindMemory:

@@ -24,6 +24,7 @@ type state struct {
 	on      []int    // functions, by host
 	used    []uint64 // bit/s of each line that links take
 	links   []joined
+	paths   []time.Duration // the least delay of each path so far
 	// cost is exact for links with all ends placed, and the least possible for others.
 	cost  Cost
 	count int // functions placed
@@ -35,12 +36,14 @@ type joined struct {
 	way   *Way  // nil: not all ends are placed
 	lines []int // between its hosts
 	full  bool  // a requirement of it has no evidence, so the lines do not carry it
+	// delays are what the link adds to each of its paths, at least.
+	delays []time.Duration
 }
 
 func newState(m *Model) *state {
 	s := &state{Model: m, routes: m.Routes(), of: make([][]int, len(m.Functions)), at: make([]int, len(m.Functions)),
 		cpus: make([]int, len(m.Nodes)), memory: make([]uint64, len(m.Nodes)), on: make([]int, m.Hosts),
-		used: make([]uint64, len(m.Lines)), links: make([]joined, len(m.Links))}
+		used: make([]uint64, len(m.Lines)), links: make([]joined, len(m.Links)), paths: make([]time.Duration, len(m.Paths))}
 	for f := range s.at {
 		s.at[f] = nowhere
 	}
@@ -56,8 +59,9 @@ func newState(m *Model) *state {
 		for _, f := range l.Ends {
 			s.of[f] = append(s.of[f], i)
 		}
-		s.links[i].cost = l.least()
+		s.links[i] = joined{cost: l.least(), delays: l.leastDelays(l.Local, l.Apart, 0)}
 		s.cost = s.cost.plus(s.links[i].cost)
+		s.delay(&m.Links[i], s.links[i].delays, 1)
 	}
 	return s
 }
@@ -151,13 +155,15 @@ func (s *state) move(f, node, sign int) {
 
 // join computes the link's cost again; false: it cannot be realised, or a line is full.
 func (s *state) join(i int) bool {
-	old := &s.links[i]
+	l, old := &s.Links[i], &s.links[i]
 	s.cost = s.cost.minus(old.cost)
 	s.book(old, false)
-	now, ok := s.evaluate(&s.Links[i])
+	s.delay(l, old.delays, -1)
+	now, ok := s.evaluate(l)
 	s.links[i] = now
 	s.cost = s.cost.plus(now.cost)
-	return ok && s.book(&s.links[i], true)
+	inTime := s.delay(l, now.delays, 1)
+	return s.book(&s.links[i], true) && ok && (inTime || s.Unmet)
 }
 
 // book adds or removes the link's part of its lines; false: a line carries more than
@@ -183,15 +189,15 @@ func (s *state) evaluate(l *Link) (joined, bool) {
 	p := s.span(l)
 	switch {
 	case !p.connected:
-		return joined{cost: l.least()}, false
+		return l.unplaced(), false
 	case p.hosts > 1:
 		return s.apart(l, p)
 	case p.placed < len(l.Ends):
-		return joined{cost: l.least()}, true
+		return l.unplaced(), true
 	case l.Local == nil:
-		return joined{cost: l.least()}, false
+		return l.unplaced(), false
 	}
-	j := joined{cost: Cost{Slow: l.Local.Slow}, way: l.Local}
+	j := joined{cost: Cost{Slow: l.Local.Slow}, way: l.Local, delays: l.Local.Delays}
 	if !l.Local.carries(0, 0) {
 		j.cost.Unmet, j.cost.Over, j.full = 1, l.Local.over(0), true
 	}
@@ -206,17 +212,17 @@ func (s *state) apart(l *Link, p span) (joined, bool) {
 		if !way.carries(p.delay, p.rate) {
 			continue
 		}
-		j := joined{cost: Cost{Slow: way.Slow, Delay: p.delay}}
+		j := joined{cost: Cost{Slow: way.Slow, Delay: p.delay}, delays: l.leastDelays(nil, l.Apart, p.delay)}
 		if p.placed == len(l.Ends) {
-			j.way, j.lines = way, p.lines
+			j.way, j.lines, j.delays = way, p.lines, way.delays(p.delay)
 		}
 		return j, true
 	}
 	if !s.Unmet || len(l.Apart) == 0 {
-		return joined{cost: l.least()}, false
+		return l.unplaced(), false
 	}
 	way := &l.Apart[0]
-	return joined{cost: Cost{Unmet: 1, Over: way.over(p.delay), Slow: way.Slow, Delay: p.delay}, way: way, lines: p.lines, full: true}, true
+	return joined{cost: Cost{Unmet: 1, Over: way.over(p.delay), Slow: way.Slow, Delay: p.delay}, way: way, lines: p.lines, full: true, delays: way.delays(p.delay)}, true
 }
 
 // span is what the placed ends of a link are apart.

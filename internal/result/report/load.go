@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/drayage/dray/internal/plan"
 	"github.com/drayage/dray/internal/result/record"
@@ -45,7 +46,7 @@ func Load(dir string) (*Data, error) {
 	if err := readJSON(dir, PlanFile, &d.Plan); err != nil {
 		return nil, err
 	}
-	if err := checkEnds(&d.Plan); err != nil {
+	if err := errors.Join(checkEnds(&d.Plan), checkPaths(&d.Plan)); err != nil {
 		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, PlanFile), err)
 	}
 	var inv inventory.Inventory
@@ -63,13 +64,18 @@ func Load(dir string) (*Data, error) {
 	if d.Trials, d.Warnings, err = readRecords(filepath.Join(dir, RecordsFile), d.Run.ID); err != nil {
 		return nil, err
 	}
-	for _, l := range d.Plan.Links {
+	for _, l := range d.judged() {
 		d.Verdicts = append(d.Verdicts, verdict.Judge(verdict.OfRun(l, d.Trials), d.Trials)...)
 	}
 	if c := d.Run.Cluster; c != nil {
 		d.Verdicts, d.Warnings = c.with(d.Verdicts), append(d.Warnings, c.Warnings...)
 	}
 	return d, nil
+}
+
+// judged are the plan's links, and its paths as links.
+func (d *Data) judged() []plan.Link {
+	return append(slices.Clone(d.Plan.Links), d.Plan.OfPaths().Links...)
 }
 
 // checkEnds is an error if a plan without functions has a link with an end at one.
@@ -81,6 +87,26 @@ func checkEnds(p *plan.Plan) error {
 		for _, e := range l.Ends {
 			if e.Uplink == "" {
 				return fmt.Errorf("link %s has an end at function %q, and the plan has no functions", l.Name, e.Function)
+			}
+		}
+	}
+	return nil
+}
+
+// checkPaths is an error if a path is not over links of the plan.
+func checkPaths(p *plan.Plan) error {
+	for _, path := range p.Paths {
+		if len(path.Steps) == 0 {
+			return fmt.Errorf("path %s has no links", path.Name)
+		}
+		for _, s := range path.Steps {
+			if p.Link(s.Link) == nil {
+				return fmt.Errorf("path %s is over link %s, and the plan has no such link", path.Name, s.Link)
+			}
+		}
+		for _, t := range path.Terms {
+			if p.Link(t.Link) == nil {
+				return fmt.Errorf("path %s has a figure of link %s, and the plan has no such link", path.Name, t.Link)
 			}
 		}
 	}

@@ -3,13 +3,17 @@
 package report
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/drayage/dray/internal/plan"
+	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/result/verdict"
+	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/test/testenv"
 )
 
@@ -31,6 +35,32 @@ func TestLoadWithoutOptionalFiles(t *testing.T) {
 	d, err := Load(dir)
 	if err != nil || d.Inventory != nil || d.ChainText != "" {
 		t.Errorf("without the optional files: %v", err)
+	}
+}
+
+// The verdicts of paths are next to those of links, and their sections name what is between.
+func TestLoadJudgesPaths(t *testing.T) {
+	f := good()
+	from, to := chain.End{Function: "cu-up", Port: "f1u"}, chain.End{Function: "du", Port: "f1u"}
+	f.plan.Paths = []plan.Path{{
+		Name: "dl", From: from, To: to, Steps: []chain.Step{{Link: "f1u", Out: from, In: to}}, Directions: chain.DirectionsForward,
+		Requires: chain.Requires{MinBitrate: 100}, Terms: []plan.Term{{Link: "f1u", Latency: 7000, Percentile: 99.5, Source: "stated default"}},
+	}}
+	for round := range 3 {
+		trial := f.trial("dl", record.QThroughput, from.String(), to.String(), round)
+		trial.Throughput = &record.Throughput{Traffic: "udp", BitsPerSecond: uint64(110 + round), Intervals: []uint64{}}
+	}
+	d := f.load(t)
+	last := d.Verdicts[len(d.Verdicts)-1]
+	if last.Link != "dl" || !last.Path || last.Verdict != verdict.Met || len(last.Directions) != 1 {
+		t.Errorf("%+v", last)
+	}
+	var out bytes.Buffer
+	testenv.Must(t, d.Document().HTML(&out))
+	for _, want := range []string{"Link or path", "Path dl", "from cu-up.f1u to du.f1u", "expected within 7us at p99.5"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the page has no %q", want)
+		}
 	}
 }
 
@@ -70,12 +100,15 @@ func TestLoadRefuses(t *testing.T) {
 		"plan no JSON": {file(PlanFile, `{"links":7}`), "plan.json"},
 		"links without functions": {file(PlanFile, `{"links":[{"name":"f1u","ends":[{"function":"cu","port":"x"},{"function":"du","port":"y"}]}]}`),
 			"plan.json: link f1u has an end at function \"cu\""},
-		"bad inventory": {file(InventoryFile, `[]`), "inventory.json"},
-		"no records":    {func(t *testing.T, dir string) { os.Remove(filepath.Join(dir, RecordsFile)) }, "records.jsonl"},
-		"garbage line":  {record(func(s string) string { return "garbage\n" + s }), "line 1"},
-		"another run":   {record(func(s string) string { return strings.Replace(s, `"run":"2026`, `"run":"1999`, 1) }), `belongs to run "1999`},
-		"twice":         {record(func(s string) string { l, _, _ := strings.Cut(s, "\n"); return l + "\n" + s }), `record 2 has the same id, "t001"`},
-		"no id":         {record(func(s string) string { return strings.Replace(s, `"id":"t003"`, `"id":""`, 1) }), "record 3 has no id"},
+		"a path without links": {file(PlanFile, `{"paths":[{"name":"dl"}]}`), "plan.json: path dl has no links"},
+		"a path over no link":  {file(PlanFile, `{"paths":[{"name":"dl","steps":[{"link":"n3"}]}]}`), "path dl is over link n3, and the plan has no such link"},
+		"a figure of no link":  {file(PlanFile, `{"paths":[{"name":"dl","terms":[{"link":"n3"}],"steps":[{"link":"ab"}]}],"links":[{"name":"ab"}]}`), "path dl has a figure of link n3"},
+		"bad inventory":        {file(InventoryFile, `[]`), "inventory.json"},
+		"no records":           {func(t *testing.T, dir string) { os.Remove(filepath.Join(dir, RecordsFile)) }, "records.jsonl"},
+		"garbage line":         {record(func(s string) string { return "garbage\n" + s }), "line 1"},
+		"another run":          {record(func(s string) string { return strings.Replace(s, `"run":"2026`, `"run":"1999`, 1) }), `belongs to run "1999`},
+		"twice":                {record(func(s string) string { l, _, _ := strings.Cut(s, "\n"); return l + "\n" + s }), `record 2 has the same id, "t001"`},
+		"no id":                {record(func(s string) string { return strings.Replace(s, `"id":"t003"`, `"id":""`, 1) }), "record 3 has no id"},
 		"a directory": {func(t *testing.T, dir string) {
 			os.Remove(filepath.Join(dir, PlanFile))
 			testenv.Must(t, os.Mkdir(filepath.Join(dir, PlanFile), 0o755))

@@ -131,7 +131,7 @@ func (d *Data) Measurements() []Measurement {
 
 func (d *Data) linkOrder() func(string) int {
 	pos := map[string]int{}
-	for i, l := range d.Plan.Links {
+	for i, l := range d.judged() {
 		pos[l.Name] = i
 	}
 	return func(name string) int {

@@ -93,7 +93,7 @@ func closing(dir string, next []string) []string {
 
 func (d *Data) linkHrefs() map[string]string {
 	hrefs := map[string]string{}
-	for i, l := range d.Plan.Links {
+	for i, l := range d.judged() {
 		hrefs[l.Name] = fmt.Sprintf("#link-%d", i+1)
 	}
 	return hrefs
@@ -101,11 +101,11 @@ func (d *Data) linkHrefs() map[string]string {
 
 func (d *Data) verdictBlocks(a anchors) []document.Block {
 	if len(d.Verdicts) == 0 {
-		return []document.Block{{On: document.Page, Paragraphs: []string{"No link of this chain requires anything, so there is nothing to judge."}}}
+		return []document.Block{{On: document.Page, Paragraphs: []string{"No link or path of this chain requires anything, so there is nothing to judge."}}}
 	}
 	hrefs := d.linkHrefs()
 	t := &document.Table{Label: "Verdicts", Columns: []document.Column{
-		{Head: "Link", Key: true, Text: true}, {Head: "Requirement", Key: true, Text: true}, {Head: "Required", Text: true}, {Head: "Measured", Text: true},
+		{Head: subjects(d.Verdicts), Key: true, Text: true}, {Head: "Requirement", Key: true, Text: true}, {Head: "Required", Text: true}, {Head: "Measured", Text: true},
 		{Head: "95 % bound", Text: true}, {Head: "Verdict", Text: true},
 	}}
 	var reasons []string

@@ -20,7 +20,7 @@ import (
 // linkSections has a section for each link of the plan, then one for each further
 // measured link.
 func (d *Data) linkSections(ms []Measurement, a anchors) []document.Section {
-	links := slices.Clone(d.Plan.Links)
+	links := d.judged()
 	for _, m := range ms {
 		if !slices.ContainsFunc(links, func(l plan.Link) bool { return l.Name == m.Link }) {
 			links = append(links, plan.Link{Name: m.Link, Transport: m.Transport})
@@ -40,13 +40,14 @@ func (d *Data) linkSections(ms []Measurement, a anchors) []document.Section {
 }
 
 func (d *Data) linkSection(number string, l plan.Link, ms []Measurement, a anchors) document.Section {
-	over := "over " + l.Transport
-	if l.Transport == "" {
+	title, over := "Link "+l.Name, "over "+l.Transport
+	switch {
+	case l.Course != nil:
+		title, over = "Path "+l.Name, courseText(l)
+	case l.Transport == "":
 		over = "over no transport"
 	}
-	s := document.Section{
-		ID: "link-" + number, Title: "Link " + l.Name, Over: over, Head: "Link " + l.Name + " " + over, Lead: document.Sentence(l.Reason),
-	}
+	s := document.Section{ID: "link-" + number, Title: title, Over: over, Head: title + " " + over, Lead: document.Sentence(l.Reason)}
 	if len(ms) == 0 {
 		s.On = document.Page
 	}
@@ -63,7 +64,7 @@ func (d *Data) linkSection(number string, l plan.Link, ms []Measurement, a ancho
 	if crossChecked(ms) {
 		s.Blocks = append(s.Blocks, document.Block{Notes: []string{crossCheckNote}})
 	}
-	columns := []document.Block{{Title: "Set up as", List: d.linkFacts(l)}}
+	columns := []document.Block{d.setUp(l)}
 	if len(l.Rejected) > 0 {
 		rejected := document.Block{Title: "Other transports"}
 		for _, r := range l.Rejected {
@@ -137,6 +138,14 @@ func evidenceTable(l plan.Link) *document.Table {
 		t.Rows = append(t.Rows, document.Row{Cells: document.Text(e.Requirement, e.Required, e.Expected, e.Source, yesNo(e.Meets))})
 	}
 	return t
+}
+
+// setUp is how a link, or the links of a path, were set up.
+func (d *Data) setUp(l plan.Link) document.Block {
+	if l.Course != nil {
+		return document.Block{Title: "Made of", List: d.pathFacts(l)}
+	}
+	return document.Block{Title: "Set up as", List: d.linkFacts(l)}
 }
 
 // linkFacts is the link's setup, as far as the run records it.

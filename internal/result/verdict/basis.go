@@ -32,7 +32,7 @@ func (r rule) basis(l Link, trials []record.Trial) string {
 	}
 	for _, t := range trials {
 		if d := t.Delivery; d != nil && d.FrameBytes > 0 {
-			return udpBasis(d.DatagramBytes, d.FrameBytes)
+			return udpBasis(d.DatagramBytes, d.FrameBytes) + offeredAt(r.quantity, d)
 		}
 	}
 	return "udp, one way"
@@ -49,6 +49,14 @@ func clocksOf(trials []record.Trial) string {
 // udpBasis describes datagrams; frames are counted with their FCS.
 func udpBasis(payload, frame int) string {
 	return fmt.Sprintf("udp, %s-byte payload, %s-byte frames, one way", thousands(payload), thousands(frame))
+}
+
+// offeredAt is the rate of a throughput that was not offered as fast as the port takes it.
+func offeredAt(q record.Quantity, d *record.Delivery) string {
+	if q != record.QThroughput || d.OfferedBits == 0 {
+		return ""
+	}
+	return ", offered at " + FormatBitrate(float64(d.OfferedBits))
 }
 
 // thousands prints a number with commas.

@@ -91,7 +91,7 @@ func (r rule) verdict(l Link, trials []record.Trial) Verdict {
 	for i := range findings {
 		findings[i].Required = r.required
 	}
-	return r.summary(l.Name, findings)
+	return r.summary(l, findings)
 }
 
 func (r rule) of(trials []record.Trial, d Direction) []record.Trial {
@@ -104,7 +104,7 @@ func (r rule) of(trials []record.Trial, d Direction) []record.Trial {
 	return out
 }
 
-func (r rule) summary(link string, findings []Finding) Verdict {
+func (r rule) summary(l Link, findings []Finding) Verdict {
 	worst := slices.MaxFunc(findings, func(a, b Finding) int {
 		if d := severity(a.Verdict) - severity(b.Verdict); d != 0 {
 			return d
@@ -118,7 +118,7 @@ func (r rule) summary(link string, findings []Finding) Verdict {
 		return 0
 	})
 	v := Verdict{
-		Link: link, Requirement: r.requirement, Required: r.required, Method: r.method,
+		Link: l.Name, Path: l.Path, Requirement: r.requirement, Required: r.required, Method: r.method,
 		Measured: worst.Measured, Bound: worst.Bound, Basis: worst.Basis, Direction: worst.Direction,
 		Verdict: worst.Verdict, Reason: worst.Reason, Needs: worst.Needs,
 		Trials: []string{}, Marks: []string{}, Directions: findings,

@@ -20,6 +20,8 @@ type Link struct {
 	Traffic chain.Traffic
 	// Load is the required traffic during latency and loss measurements; 0: idle.
 	Load units.Bitrate
+	// Path says that it is a path over several links, or functions.
+	Path bool
 	// Native says that one of its ports is not a network interface.
 	Native bool
 	// Directions are the directions of the requirements.
@@ -41,9 +43,9 @@ type Direction struct {
 func (d Direction) String() string { return d.From + " → " + d.To }
 
 // FromPlan is the planned link: its requirements hold in every direction between any
-// two of its ports.
+// two of its ports; those of a path may hold only from its first end to its second.
 func FromPlan(l plan.Link) Link {
-	out := Link{Name: l.Name, Requires: l.Requires, Traffic: cmp.Or(l.Traffic, chain.TrafficUDP), Load: l.Load}
+	out := Link{Name: l.Name, Requires: l.Requires, Traffic: cmp.Or(l.Traffic, chain.TrafficUDP), Load: l.Load, Path: l.Course != nil}
 	for _, from := range l.Ends {
 		out.Native = out.Native || from.Face == chain.FaceNative || from.Face == chain.FaceDPDK
 		if from.Uplink != "" {
@@ -51,7 +53,8 @@ func FromPlan(l plan.Link) Link {
 			continue
 		}
 		for _, to := range l.Ends {
-			if to.Uplink == "" && to.String() != from.String() {
+			back := l.Course != nil && l.Course.Forward && from.String() != l.Ends[0].String()
+			if to.Uplink == "" && to.String() != from.String() && !back {
 				out.Directions = append(out.Directions, Direction{from.String(), to.String()})
 			}
 		}

@@ -40,3 +40,14 @@ func TestWhatIsJudgedLive(t *testing.T) {
 		}
 	}
 }
+
+func TestAPathMayBeJudgedInOneDirection(t *testing.T) {
+	l := plan.Link{Name: "dl", Ends: []plan.End{{Function: "a", Port: "x"}, {Function: "b", Port: "x"}}, Requires: chain.Requires{MinBitrate: 1}, Course: &plan.Course{}}
+	if v := Judge(FromPlan(l), nil); len(v) != 1 || !v[0].Path || len(v[0].Directions) != 2 {
+		t.Errorf("both directions: %+v", v)
+	}
+	l.Course.Forward = true
+	if v := Judge(FromPlan(l), nil); len(v[0].Directions) != 1 || v[0].Directions[0].Direction != "a.x → b.x" {
+		t.Errorf("forward: %+v", v)
+	}
+}

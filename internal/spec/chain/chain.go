@@ -28,6 +28,7 @@ type Chain struct {
 	Hosts      *Hosts     `json:"hosts,omitempty"` // nil: all on one host
 	Functions  []Function `json:"functions"`
 	Links      []Link     `json:"links"`
+	Paths      []Path     `json:"paths,omitempty"`
 
 	// File is the name for errors; empty for a chain made in code.
 	File string `json:"-"`

@@ -47,6 +47,7 @@ func check(d *parse.Decoder, c *Chain) {
 		k.checkAddresses(members)
 		k.checkQdiscs(&c.Links[i], members)
 	}
+	k.checkPaths(c)
 	for i := range c.Functions {
 		k.checkSubnets(&c.Functions[i])
 		k.checkTuns(&c.Functions[i])

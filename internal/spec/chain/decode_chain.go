@@ -25,6 +25,8 @@ var chainFields = append(parse.Header(Kind, func(c *Chain) (_, _ *string) { retu
 		Form: schema.List(schema.Ref("function"), 1, 0), Decode: decodeFunctions},
 	{Name: "links", Doc: "The links between ports. Names must be unique. A port without a link gets no interface.",
 		Form: schema.List(schema.Ref("link"), 0, 0), Decode: decodeLinks},
+	{Name: "paths", Doc: "Routes of packets through several functions, each with requirements from end to end. Names must be unique.",
+		Form: schema.List(schema.Ref("packet-path"), 0, 0), Decode: decodePaths},
 }...)
 
 var policyFields = []parse.Field[Policy]{

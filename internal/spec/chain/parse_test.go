@@ -217,7 +217,7 @@ func TestChainSurvivesJSON(t *testing.T) {
 }
 
 // ignoreHasLoad: JSON carries only the load itself.
-var ignoreHasLoad = cmpopts.IgnoreFields(Link{}, "HasLoad")
+var ignoreHasLoad = cmp.Options{cmpopts.IgnoreFields(Link{}, "HasLoad"), cmpopts.IgnoreFields(Path{}, "HasLoad")}
 
 func throughJSON(t testing.TB, c *Chain) *Chain {
 	t.Helper()

@@ -86,7 +86,7 @@ links:
 `
 
 func TestSchemaAndParserHaveTheSameDefaults(t *testing.T) {
-	c, err := Parse("least", []byte(least))
+	c, err := Parse("least", []byte(least+"paths: [{name: p, from: a.p, to: b.p, requires: {latency: 1ms}}]\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,26 +104,28 @@ func TestSchemaAndParserHaveTheSameDefaults(t *testing.T) {
 	}
 	f, p, l := c.Functions[0], c.Functions[0].Ports[0], c.Links[0]
 	parser := map[string]any{
-		"policy.on_infeasible": c.Policy.OnInfeasible,
-		"policy.privileged":    c.Policy.Privileged,
-		"function.runtime":     f.Runtime,
-		"function.restart":     f.Restart,
-		"function.pids":        512, // chain.Function documents it for Pids 0; runtimes apply it
-		"vm.kernel":            machine.Functions[1].VM.Kernel,
-		"vm.hugepages":         machine.Functions[1].VM.HugePages,
-		"vm.nohz_full":         machine.Functions[1].VM.NoHzFull,
-		"vm.runtime":           machine.Functions[1].VM.Runtime,
-		"port.face":            p.Face,
-		"port.mtu":             p.MTU,
-		"port.queues":          p.Queues,
-		"link.transport":       l.Transport,
-		"link.isolation":       l.Isolation,
-		"link.traffic":         l.Traffic,
-		"requires.percentile":  l.Requires.Percentile,
-		"tun.mtu":              tunnelled.Functions[0].Tuns[0].MTU,
-		"hold.beyond":          f.Ports[1].Hold.Beyond,
-		"messages.count":       l.Messages.Count,
-		"underlay.mtu":         hosted.Hosts.Underlay.MTU,
+		"policy.on_infeasible":     c.Policy.OnInfeasible,
+		"policy.privileged":        c.Policy.Privileged,
+		"function.runtime":         f.Runtime,
+		"function.restart":         f.Restart,
+		"function.pids":            512, // chain.Function documents it for Pids 0; runtimes apply it
+		"vm.kernel":                machine.Functions[1].VM.Kernel,
+		"vm.hugepages":             machine.Functions[1].VM.HugePages,
+		"vm.nohz_full":             machine.Functions[1].VM.NoHzFull,
+		"vm.runtime":               machine.Functions[1].VM.Runtime,
+		"port.face":                p.Face,
+		"port.mtu":                 p.MTU,
+		"port.queues":              p.Queues,
+		"link.transport":           l.Transport,
+		"link.isolation":           l.Isolation,
+		"link.traffic":             l.Traffic,
+		"requires.percentile":      l.Requires.Percentile,
+		"packet-path.directions":   c.Paths[0].Directions,
+		"path-requires.percentile": c.Paths[0].Requires.Percentile,
+		"tun.mtu":                  tunnelled.Functions[0].Tuns[0].MTU,
+		"hold.beyond":              f.Ports[1].Hold.Beyond,
+		"messages.count":           l.Messages.Count,
+		"underlay.mtu":             hosted.Hosts.Underlay.MTU,
 	}
 	for name, d := range schemaRoot(t).Defs {
 		for field, property := range d.Properties {

@@ -30,6 +30,10 @@ func unsupported(c *chain.Chain) parse.Errors {
 	if c.Hosts != nil {
 		r.add(parse.Position{}, "", "remove hosts: the scheduler chooses the nodes", "a chain in Kubernetes has no simulated hosts")
 	}
+	for i := range c.Paths {
+		p := &c.Paths[i]
+		r.add(p.Pos, "path "+p.Name, "remove paths: `dray run` judges them where all functions are on one host", "a chain in Kubernetes has no paths yet")
+	}
 	if c.Policy.Privileged {
 		r.add(parse.Position{}, "", "remove privileged", "no transport that pods can have needs privileges")
 	}
