@@ -36,6 +36,7 @@ const (
 	schemaImages          = "dray.images/1"
 	schemaImage           = "dray.image/1"
 	schemaCapture         = "dray.capture/1"
+	schemaTrace           = "dray.trace/1"
 	schemaSample          = "dray.sample/1"
 	schemaField           = "dray.field/1"
 	schemaStarter         = "dray.starter/1"

@@ -86,7 +86,7 @@ func newRoot(a *app) *cobra.Command {
 		forRoot(a.verifyCommand()), forRoot(a.logsCommand()), forRoot(a.execCommand()), forRoot(a.relinkCommand()),
 		forRoot(a.downCommand()), forRoot(a.gcCommand()),
 		a.reportCommand(), a.compareCommand(), forRoot(a.benchCommand(), "list", "dry-run"), forRoot(a.calibrateCommand()),
-		forRoot(a.topCommand()), forRoot(a.captureCommand()), forRoot(a.metricsCommand()), forRoot(a.imageCommand(), withoutArguments),
+		forRoot(a.topCommand()), forRoot(a.captureCommand()), forRoot(a.traceCommand()), forRoot(a.metricsCommand()), forRoot(a.imageCommand(), withoutArguments),
 		forRoot(a.daemonCommand()), forRoot(a.labCommand()),
 		a.superviseCommand(), a.keepOutputCommand(), a.relayCommand(), a.pauseCommand(),
 		a.versionCommand(), a.manCommand(), a.initCommand(), a.explainCommand(), a.exportCommand(),

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drayage/dray/internal/measure/chainrun"
+	"github.com/drayage/dray/internal/measure/trace"
+	"github.com/drayage/dray/internal/plan"
+	"github.com/drayage/dray/internal/spec/units"
+)
+
+// traceFlags are the options of `dray trace`.
+type traceFlags struct {
+	options trace.Options
+	load    string
+	noWait  bool
+}
+
+func (a *app) traceCommand() *cobra.Command {
+	var f traceFlags
+	cmd := &cobra.Command{
+		Use:   "trace CHAIN [PATH]",
+		Short: "Show in which link or function of a path packets spend their time",
+		Long: "Send packets along a path of a running chain, observe them at every port on the way, and show for each link and\n" +
+			"each function the delay, the loss, the rate and the use of CPUs, and which of them decides. The functions between\n" +
+			"the path's ends must run; at its ends `dray` itself sends and receives. Without PATH it traces all paths of the\n" +
+			"chain file. docs/method.md says what is observed where, and how exact it is. Every second trial runs without\n" +
+			"observation, which shows what observing costs.",
+		Example: "  dray trace ran-path\n  dray trace ran-path dl --load 200Mbps\n  dray trace ran-path dl --back",
+		Args:    args(cobra.RangeArgs(1, 2)),
+		RunE: func(cmd *cobra.Command, argv []string) error {
+			if err := f.check(); err != nil {
+				return err
+			}
+			end, err := a.awaitTurn(cmd.Context(), "trace", f.noWait)
+			if err != nil {
+				return err
+			}
+			defer end()
+			return a.trace(cmd.Context(), argv[0], argv[1:], f)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.load, "load", "", "bitrate of the packets' payload (default: the path's load, or 1000 small packets per second)")
+	flags.DurationVarP(&f.options.Duration, "duration", "d", time.Second, "length of each trial")
+	flags.IntVar(&f.options.Rounds, "rounds", 5, "rounds, each of a trial that is observed and one that is not")
+	flags.BoolVar(&f.options.Back, "back", false, "trace from the path's last port to its first")
+	addNoWaitFlag(cmd, &f.noWait)
+	return cmd
+}
+
+func (f *traceFlags) check() (err error) {
+	switch {
+	case f.options.Duration < 100*time.Millisecond || f.options.Duration > time.Minute:
+		return usageError("--duration %v: give 100ms to 1m", f.options.Duration)
+	case f.options.Rounds < 2 || f.options.Rounds > 1000:
+		return usageError("--rounds %d: give 2 to 1000", f.options.Rounds)
+	case f.load == "":
+		return nil
+	}
+	if f.options.Load, err = units.ParseBitrate(f.load); err != nil {
+		return usageError("--load: %v", err)
+	}
+	return nil
+}
+
+func (a *app) trace(ctx context.Context, name string, paths []string, f traceFlags) (err error) {
+	n, err := a.node()
+	if err != nil {
+		return err
+	}
+	live, err := n.OpenLocked(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, live.Release()) }()
+	if err := allThere(ctx, live); err != nil {
+		return err
+	}
+	chosen, err := choosePaths(live.State.Plan, paths)
+	if err != nil {
+		return err
+	}
+	input := chainrun.Input(live)
+	var results []*trace.Result
+	for _, p := range chosen {
+		tracer := trace.Tracer{Live: live, Input: input, Path: p, Options: f.options, Say: func(text string) { a.progress("%s", text) }}
+		seen, err := tracer.Run(ctx)
+		if err != nil {
+			return err
+		}
+		r, err := seen.Result()
+		if err != nil {
+			return err
+		}
+		results = append(results, r)
+	}
+	return a.printTraces(name, results)
+}
+
+// choosePaths are the named paths of a plan, or all.
+func choosePaths(p *plan.Plan, names []string) ([]*plan.Path, error) {
+	if len(p.Paths) == 0 {
+		return nil, fmt.Errorf("chain %s has no paths: add `paths` to its file (`dray explain paths`), and apply it", p.Chain)
+	}
+	var chosen []*plan.Path
+	for i := range p.Paths {
+		if len(names) == 0 || names[0] == p.Paths[i].Name {
+			chosen = append(chosen, &p.Paths[i])
+		}
+	}
+	if len(chosen) == 0 {
+		return nil, fmt.Errorf("chain %s has no path %s: %s", p.Chain, names[0], "it has "+pathNames(p))
+	}
+	return chosen, nil
+}
+
+func pathNames(p *plan.Plan) (text string) {
+	for i, path := range p.Paths {
+		if i > 0 {
+			text += ", "
+		}
+		text += path.Name
+	}
+	return text
+}
+
+func (a *app) printTraces(chainName string, results []*trace.Result) error {
+	a.endProgress()
+	if a.json {
+		return a.printJSON(schemaTrace, map[string]any{"chain": chainName, "paths": results})
+	}
+	return withoutClosedOutput(a.printText(trace.Document(chainName, results).Text))
+}

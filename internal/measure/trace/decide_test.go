@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package trace
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/internal/result/stats"
+	"github.com/drayage/dray/test/testenv"
+)
+
+// hops are of a path in which packets wait on link n3 until cu takes them.
+func hops(wait, cu, fh float64) *Result {
+	use := &Use{Busy: Busy{Thread: "worker", CPU: 1, Ran: 0.98}, Cores: Bounded{Value: 0.98}}
+	return &Result{
+		Whole: Hop{SlowShare: wait + cu + fh},
+		Hops: []Hop{
+			{Name: "link n3", Waits: true, SlowShare: wait},
+			{Name: "cu", Functions: []string{"cu"}, SlowShare: cu, CPU: use},
+			{Name: "link fh", Waits: true, SlowShare: fh},
+		},
+	}
+}
+
+func TestDecide(t *testing.T) {
+	r := hops(200e3, 12e3, 48e3)
+	r.decide()
+	if want := "cu adds 212us of 260us, 200us of it before it takes them from link n3"; !strings.HasSuffix(r.Decides, want) {
+		t.Errorf("%q", r.Decides)
+	}
+	if !strings.Contains(r.Slow, "cu is CPU-bound: its thread worker runs for 98 % of the time, last on CPU 1") {
+		t.Errorf("%q", r.Slow)
+	}
+	r = hops(20e3, 12e3, 480e3)
+	if r.decide(); !strings.Contains(r.Decides, "waiting on link fh for the receiver at the path's end adds 480us of 512us") || r.Slow != "" {
+		t.Errorf("%q, %q", r.Decides, r.Slow)
+	}
+}
+
+func TestWhy(t *testing.T) {
+	for want, u := range map[string]Use{
+		"is CPU-bound":      {Busy: Busy{Ran: 0.99}, Cores: Bounded{Value: 1}, Rest: 0.1},
+		"polls, so its CPU": {Busy: Busy{Ran: 0.99}, Cores: Bounded{Value: 1}, Rest: 1},
+		"has too little":    {Busy: Busy{Ran: 0.6, Waited: 0.3}, Cores: Bounded{Value: 0.6}},
+		"no CPU of its own": {},
+		"not short of CPU":  {Busy: Busy{Ran: 0.3}, Cores: Bounded{Value: 0.3}},
+	} {
+		if got := u.why("f"); !strings.Contains(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// A known delay is within the bounds of its quantile.
+func TestQuantilesOfAKnownDelay(t *testing.T) {
+	var trials [][]int64
+	for trial := range 5 {
+		var delays []int64
+		for i := range 2000 {
+			delays = append(delays, 300_000+int64(i%100)+int64(10*trial))
+		}
+		trials = append(trials, delays)
+	}
+	for _, q := range quantiles(trials) {
+		if q.Low > q.Value || q.Value > q.High || q.Low < 299_000 || q.High > 301_000 {
+			t.Errorf("p%v: %v [%v, %v]", q.Percentile, q.Value, q.Low, q.High)
+		}
+	}
+	if few := quantiles([][]int64{{1, 2, 3}}); len(few) != 0 {
+		t.Errorf("quantiles of three packets: %v", few)
+	}
+}
+
+func TestLoss(t *testing.T) {
+	if l := lossOf([]stats.Cluster{{Events: 3, N: 1000}, {Events: 1, N: 1000}}); l == nil || l.Lost != 4 || l.Of != 2000 || l.High <= 0.002 {
+		t.Errorf("%+v", l)
+	}
+	if l := lossOf([]stats.Cluster{{Events: 3, N: 1000}, {}}); l != nil {
+		t.Errorf("a trial that cannot count: %+v", l)
+	}
+}
+
+func TestCost(t *testing.T) {
+	trial := func(ns int64) record.Trial {
+		return record.Trial{OneWay: &record.OneWay{Latency: histogram(slow(ns))}}
+	}
+	tr := &Trace{}
+	for i := range int64(6) {
+		tr.plain, tr.observed = append(tr.plain, trial(1000+i)), append(tr.observed, trial(1100+2*i))
+	}
+	if c := tr.cost(); c == nil || c.Value < 1.08 || c.Value > 1.12 || c.Low > c.Value || c.High < c.Value {
+		t.Errorf("%+v", c)
+	}
+	if c := (&Trace{}).cost(); c != nil {
+		t.Errorf("the cost of nothing: %+v", c)
+	}
+}
+
+// slow is many packets with the same delay.
+func slow(ns int64) []int64 {
+	var all []int64
+	for range 100 {
+		all = append(all, ns)
+	}
+	return all
+}
+
+func TestText(t *testing.T) {
+	r := hops(200e3, 12e3, 48e3)
+	r.Path, r.From, r.To, r.Sampling, r.Rounds, r.Trial, r.Hidden = "dl", "upf.n3", "ru.fh", 4, 5, 1, []string{"ru.fh is a device of the function's own DPDK"}
+	r.decide()
+	var out bytes.Buffer
+	testenv.Must(t, Document("ran", []*Result{r}).Text(&out, 80))
+	for _, want := range []string{"Path dl from upf.n3 to ru.fh", "link n3, until taken", "cu adds 212us of 260us", "one of 4 packets was followed", "Not observed: ru.fh"} {
+		if !strings.Contains(strings.Join(strings.Fields(out.String()), " "), want) {
+			t.Errorf("no %q in:\n%s", want, out.String())
+		}
+	}
+	for _, line := range strings.Split(out.String(), "\n") {
+		if len([]rune(line)) > 80 {
+			t.Errorf("%d columns: %q", len([]rune(line)), line)
+		}
+	}
+}

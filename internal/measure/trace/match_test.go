@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package trace
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/drayage/dray/internal/plan"
+	"github.com/drayage/dray/internal/spec/chain"
+)
+
+// seen is a view of packets of stream 1, each with its number and its time.
+func seen(pairs ...int64) *view {
+	v := &view{}
+	for i := 0; i < len(pairs); i += 2 {
+		v.sightings = append(v.sightings, sighting{tag{1, uint64(pairs[i]), pairs[i+1] - 1000}, pairs[i+1]})
+	}
+	return v
+}
+
+func TestMatch(t *testing.T) {
+	// Packet 2 is lost in the second stage, 3 is doubled, and 0 came before the last tap began.
+	by := []*view{seen(0, 90, 1, 100, 2, 200, 3, 300), seen(0, 95, 1, 110, 2, 220, 3, 330, 3, 390), seen(1, 111, 3, 331)}
+	by[1].sightings = append(by[1].sightings, sighting{tag{2, 1, 0}, 50}) // another stream
+	p := match(by, 0)
+	if !slices.Equal(p.entered, []uint64{3, 3}) || !slices.Equal(p.passed, []uint64{3, 2}) {
+		t.Errorf("entered %v, passed %v", p.entered, p.passed)
+	}
+	for _, delays := range p.delays {
+		slices.Sort(delays)
+	}
+	if !reflect.DeepEqual(p.delays, [][]int64{{10, 20, 30}, {1, 1}}) || len(p.whole) != 2 {
+		t.Errorf("delays %v, whole %v", p.delays, p.whole)
+	}
+	if got := p.rates[1]; got < 4.5e6 || got > 4.6e6 { // 1 packet in 220 ns
+		t.Errorf("rate %v", got)
+	}
+}
+
+// A tap that missed packets cannot tell which were lost, but how long the others took.
+func TestMatchWithMissedPackets(t *testing.T) {
+	by := []*view{seen(1, 100, 2, 200), seen(1, 110)}
+	by[1].missed = 1
+	if p := match(by, 0); p.entered[0] != 0 || p.passed[0] != 1 {
+		t.Errorf("entered %v, passed %v", p.entered, p.passed)
+	}
+}
+
+// Without a tap at the first port, its sender's stamps count: here sent 1000 ns before the first
+// sighting, on a clock 400 ns behind.
+func TestMatchFromTheSender(t *testing.T) {
+	last := seen(1, 5007)
+	last.sightings[0].sent = 4000 // a packet has one stamp
+	p := match([]*view{nil, seen(1, 5000), last}, 400)
+	if !reflect.DeepEqual(p.delays, [][]int64{{600}, {7}}) || p.entered[0] != 0 || p.entered[1] != 1 {
+		t.Errorf("delays %v, entered %v", p.delays, p.entered)
+	}
+}
+
+func TestMatchOfNothing(t *testing.T) {
+	p := match([]*view{seen(), seen(), seen()}, 0)
+	if len(p.whole) != 0 || p.rates[0] != 0 {
+		t.Errorf("%+v", p)
+	}
+	if _, _, ok := shares(p.whole, Decisive); ok {
+		t.Error("shares of nothing")
+	}
+}
+
+func TestShares(t *testing.T) {
+	whole := [][]int64{{1000, 10}}
+	for range 99 {
+		whole = append(whole, []int64{1, 200})
+	}
+	means, sum, ok := shares(whole, 99)
+	if !ok || sum != 1010 || !slices.Equal(means, []float64{1000, 10}) {
+		t.Errorf("%v of %v", means, sum)
+	}
+}
+
+// Ports at which nothing can be seen join the links and functions around them.
+func TestStages(t *testing.T) {
+	port := func(function string, sent bool, why string) point {
+		return point{end: plan.End{Function: function}, link: "l" + function, sent: sent, why: why}
+	}
+	all := []point{port("a", true, "x"), port("b", false, ""), port("b", true, ""), port("c", false, "x"), port("c", true, ""), port("d", false, "x")}
+	var names []string
+	for _, s := range stages(all) {
+		var parts []string
+		for _, p := range s.parts {
+			parts = append(parts, p.name)
+		}
+		names = append(names, strings.Join(parts, "+"))
+	}
+	if want := []string{"la", "b", "lb+c"}; !slices.Equal(names, want) {
+		t.Errorf("%q, want %q", names, want)
+	}
+}
+
+func TestPointsInBothDirections(t *testing.T) {
+	p := &plan.Plan{Links: []plan.Link{
+		{Name: "ab", Ends: []plan.End{{Function: "a", Port: "x"}, {Function: "b", Port: "x"}}},
+		{Name: "bc", Ends: []plan.End{{Function: "b", Port: "y", Face: chain.FaceDPDK}, {Function: "c", Port: "y"}}},
+	}}
+	path := &plan.Path{Steps: []chain.Step{
+		{Link: "ab", Out: chain.End{Function: "a", Port: "x"}, In: chain.End{Function: "b", Port: "x"}},
+		{Link: "bc", Out: chain.End{Function: "b", Port: "y"}, In: chain.End{Function: "c", Port: "y"}},
+	}}
+	text := func(back bool) (all []string) {
+		for _, q := range points(p, path, back) {
+			way := "into "
+			if q.sent {
+				way = "out of "
+			}
+			all = append(all, way+q.end.String())
+		}
+		return all
+	}
+	if got, want := text(false), []string{"out of a.x", "into b.x", "out of b.y", "into c.y"}; !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+	if got, want := text(true), []string{"out of c.y", "into b.y", "out of b.x", "into a.x"}; !slices.Equal(got, want) {
+		t.Errorf("back: %q", got)
+	}
+	if points(p, path, false)[2].why == "" {
+		t.Error("a device of DPDK is observed")
+	}
+}

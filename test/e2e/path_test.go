@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/drayage/dray/test/testenv"
+)
+
+// routedPath is [ a ]──ab──[ r ]──bc──[ c ], where r routes in the kernel.
+const routedPath = `apiVersion: drayage/v1
+kind: Chain
+name: routed
+functions:
+  - {name: a, runtime: process, ports: [{name: p0, ip: 10.61.1.1/24}]}
+  - name: r
+    runtime: process
+    command: [sh, -c, "sysctl -qw net.ipv4.ip_forward=1 && exec sleep 1000"]
+    ports:
+      - {name: west, ip: 10.61.1.2/24}
+      - {name: east, ip: 10.61.2.1/24}
+  - {name: c, runtime: process, ports: [{name: p0, ip: 10.61.2.2/24}]}
+links:
+  - {name: ab, ends: [a.p0, r.west]}
+  - {name: bc, ends: [r.east, c.p0]}
+paths:
+  - {name: through, from: a.p0, through: [r], to: c.p0, requires: {latency: 500ms, percentile: 50, packet_loss_ratio: 0.5, min_bitrate: 1Mbps}}
+`
+
+// A path is judged while its router runs, and missed if the router forwards nothing. A busy machine may leave
+// verdicts open.
+func TestAPathThroughARouter(t *testing.T) {
+	b := newBench(t)
+	r := b.dray("run", b.file(routedPath), "--profile", "quick", "--json", "--out", filepath.Join(t.TempDir(), "out"))
+	got := decode[verdicts](t, r)
+	for _, requirement := range []string{"latency", "packet_loss_ratio", "min_bitrate"} {
+		if word := got.of(requirement); word == "missed" || word == "absent" {
+			t.Errorf("%s is %s", requirement, word)
+		}
+	}
+	if first := got.Verdicts[0]; first.Link != "through" || len(first.Directions) != 2 || !strings.HasPrefix(first.Basis, "udp, 1,472-byte payload") {
+		t.Errorf("%+v", first)
+	}
+	closed := b.file(edited(t, routedPath, "ip_forward=1", "ip_forward=0", "through: [r]", "through: [r], directions: forward", "latency: 500ms, percentile: 50, packet_loss_ratio: 0.5, ", ""))
+	r = b.want(missed, "run", closed, "--profile", "quick", "--json", "--out", filepath.Join(t.TempDir(), "out"))
+	if !strings.Contains(r.Err, "nothing from a.p0 arrives at c.p0") {
+		t.Errorf("with a router that forwards nothing: %s", r)
+	}
+}
+
+// slowPath is [ a ]──ab──[ f ]──bc──[ c ], where f takes 2 ms for each packet.
+const slowPath = `apiVersion: drayage/v1
+kind: Chain
+name: slow
+functions:
+  - {name: a, runtime: process, ports: [{name: p0, face: native}]}
+  - name: f
+    runtime: process
+    command: [VNF, $(DRAY_EAL), --, l2fwd, --sleep, 100us, --work, 2ms]
+    ports:
+      - {name: p0, face: dpdk}
+      - {name: p1, face: dpdk}
+  - {name: c, runtime: process, ports: [{name: p0, face: native}]}
+links:
+  - {name: ab, ends: [a.p0, f.p0], transport: shm}
+  - {name: bc, ends: [f.p1, c.p0], transport: shm}
+paths:
+  - {name: through, from: a.p0, through: [f], to: c.p0, requires: {latency: 500ms, percentile: 50}}
+`
+
+// A known delay of a function is found within the bound that docs/method.md states.
+func TestTraceFindsASlowFunction(t *testing.T) {
+	b := newDPDKBench(t)
+	b.want(0, "up", b.file(strings.Replace(slowPath, "VNF", testenv.Built(t, "dray-vnf"), 1)))
+	// 85 packets a second: one in a burst.
+	r := b.want(0, "trace", "slow", "--load", "1Mbps", "--duration", "400ms", "--rounds", "3", "--json")
+	type bounded struct{ Percentile, Low, High float64 }
+	paths := decode[struct {
+		Paths []struct {
+			Decides string
+			Hops    []struct {
+				Name  string
+				Delay []bounded
+				Loss  *struct{ Lost, Of int }
+				CPU   *struct{ Thread string }
+			}
+			Cost *struct{ Value float64 }
+		}
+	}](t, r).Paths
+	if len(paths) != 1 || len(paths[0].Hops) != 3 {
+		t.Fatalf("%s", r)
+	}
+	f := paths[0].Hops[1]
+	if f.Name != "f" || len(f.Delay) == 0 || f.CPU == nil || f.Loss == nil || paths[0].Cost == nil || !strings.Contains(paths[0].Decides, ", f adds ") {
+		t.Fatalf("%s", r)
+	}
+	if median := f.Delay[0]; median.Percentile != 50 || median.Low < 2e6 || median.Low > 3e6 {
+		t.Errorf("2 ms are found as %.0f to %.0f ns at p%v", median.Low, median.High, median.Percentile)
+	}
+	// An end that a command holds has no room for the generator.
+	b.want(0, "down", "slow")
+	b.want(0, "up", b.file(edited(t, slowPath, "VNF", testenv.Built(t, "dray-vnf"), "{name: c, runtime: process,", "{name: c, runtime: process, command: [\""+testenv.Built(t, "draygen")+"\", sink, --port, \"dray:p0\"],")))
+	if r := b.want(1, "trace", "slow"); !strings.Contains(r.String(), "the port is open elsewhere") {
+		t.Errorf("%s", r)
+	}
+	b.want(0, "down", "slow")
+}
