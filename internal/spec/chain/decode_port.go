@@ -68,15 +68,15 @@ func decodeIp(d *parse.Decoder, n *yaml.Node) netip.Prefix {
 		d.Fail(n, fix, "ip cannot be %s", parse.Quote(s))
 		return netip.Prefix{}
 	}
-	if why := unusable(p); why != "" {
+	if why := Unusable(p); why != "" {
 		d.Fail(n, fix, "a port cannot have the address %q: it is %s", p.Addr(), why)
 		return netip.Prefix{}
 	}
 	return p
 }
 
-// unusable says why no port can have an address; "" if a port can.
-func unusable(p netip.Prefix) string {
+// Unusable says why no port can have an address; "" if a port can.
+func Unusable(p netip.Prefix) string {
 	a := p.Addr()
 	switch {
 	case a.IsUnspecified():

@@ -55,6 +55,19 @@ func Open(file string, data []byte, kind string) (*Decoder, *yaml.Node, *Error) 
 	return &Decoder{file: file, kind: kind}, root, fault
 }
 
+// Tree reads the only document of a file of another format. Its aliases are safe to
+// follow.
+func Tree(file string, data []byte) (*yaml.Node, *Error) {
+	if len(data) > MaxSize {
+		return nil, &Error{Pos: Position{File: file}, Text: "the file is larger than the limit of 1Mi", Fix: "split it"}
+	}
+	root, fault := ReadYAML(file, data, "")
+	if fault == nil {
+		fault = checkBounds(file, root)
+	}
+	return root, fault
+}
+
 func tooLarge(file string) *Error {
 	return &Error{Pos: Position{File: file},
 		Text: fmt.Sprintf("the file is larger than the limit of %s", "1Mi"),

@@ -16,7 +16,7 @@ import (
 )
 
 // ReadYAML parses the only document of a file that should be of that kind. It does not
-// expand nodes: an alias still points at its anchor.
+// expand nodes: an alias still points at its anchor. The kind "" is another format.
 func ReadYAML(file string, data []byte, kind string) (*yaml.Node, *Error) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	if !utf8.Valid(data) {
@@ -27,8 +27,11 @@ func ReadYAML(file string, data []byte, kind string) (*yaml.Node, *Error) {
 	var doc yaml.Node
 	err := dec.Decode(&doc)
 	if errors.Is(err, io.EOF) {
-		return nil, &Error{Pos: Position{File: file, Line: 1, Column: 1}, Text: "the file is empty",
-			Fix: fmt.Sprintf("begin it with %q and %q", "apiVersion: "+APIVersion, "kind: "+kind)}
+		empty := &Error{Pos: Position{File: file, Line: 1, Column: 1}, Text: "the file is empty"}
+		if kind != "" {
+			empty.Fix = fmt.Sprintf("begin it with %q and %q", "apiVersion: "+APIVersion, "kind: "+kind)
+		}
+		return nil, empty
 	}
 	if err != nil {
 		return nil, syntaxError(file, data, err)
@@ -41,7 +44,7 @@ func ReadYAML(file string, data []byte, kind string) (*yaml.Node, *Error) {
 		return nil, syntaxError(file, data, err)
 	}
 	return nil, &Error{Pos: Position{File: file, Line: second.Line, Column: second.Column},
-		Text: `the file holds more than one YAML document`, Fix: `write one chain per file, without a second "---"`}
+		Text: `the file holds more than one YAML document`, Fix: `write one document per file, without a second "---"`}
 }
 
 // maxBisected limits the files, in bytes, for which bisection locates syntax errors,
