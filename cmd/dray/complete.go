@@ -38,8 +38,9 @@ func (a *app) complete(root *cobra.Command) {
 		command(root, name).ValidArgsFunction = completeWords(arguments)
 	}
 	for _, name := range []string{"plan", "up", "run", "apply", "export"} {
-		command(root, name).ValidArgsFunction = completeChainFile
+		command(root, name).ValidArgsFunction = completeFile("yaml", "yml")
 	}
+	command(root, "import").ValidArgsFunction = completeFile("yaml", "yml", "csar", "zip")
 	command(root, "bench").ValidArgsFunction = completeMatrix
 	for name, flags := range map[string]map[string][]string{
 		"run":     {"profile": profileNames()},
@@ -80,11 +81,14 @@ func completeWords(arguments []words) cobra.CompletionFunc {
 	}
 }
 
-func completeChainFile(_ *cobra.Command, before []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if len(before) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+// completeFile completes one file with any of the extensions.
+func completeFile(extensions ...string) cobra.CompletionFunc {
+	return func(_ *cobra.Command, before []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(before) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return extensions, cobra.ShellCompDirectiveFilterFileExt
 	}
-	return []string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
 }
 
 // completeMatrix offers the built-in ones; a shell adds file names.

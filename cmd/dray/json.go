@@ -42,6 +42,8 @@ const (
 	schemaStarter         = "dray.starter/1"
 	schemaVersion         = "dray.version/1"
 	schemaManifest        = "dray.manifest/1"
+	schemaImport          = "dray.import/1"
+	schemaDescriptor      = "dray.descriptor/1"
 	schemaCluster         = "dray.cluster/1"
 	schemaClusterPlan     = "dray.cluster-plan/1"
 	schemaClusterReport   = "dray.cluster-report/1"

@@ -32,8 +32,9 @@ Exit codes:
 
 State is kept in /run/dray; DRAY_STATE names another directory.
 
-These work without root: doctor, plan, report, compare, bench --list and
-bench --dry-run. doctor and plan then mark what they could not try.
+These work without root: doctor, plan, report, compare, import, export,
+bench --list and bench --dry-run. doctor and plan then mark what they could
+not try.
 
 With --json, every command prints one object on standard output, even if it
 fails. docs/json.md lists the objects.`
@@ -89,7 +90,7 @@ func newRoot(a *app) *cobra.Command {
 		forRoot(a.topCommand()), forRoot(a.captureCommand()), forRoot(a.traceCommand()), forRoot(a.metricsCommand()), forRoot(a.imageCommand(), withoutArguments),
 		forRoot(a.daemonCommand()), forRoot(a.labCommand()),
 		a.superviseCommand(), a.keepOutputCommand(), a.relayCommand(), a.pauseCommand(),
-		a.versionCommand(), a.manCommand(), a.initCommand(), a.explainCommand(), a.exportCommand(),
+		a.versionCommand(), a.manCommand(), a.initCommand(), a.explainCommand(), a.importCommand(), a.exportCommand(),
 	)
 	a.complete(root)
 	a.fitHelp(root)
