@@ -46,7 +46,7 @@ struct dray_owner;
 /* What an idle port does. */
 enum dray_mode {
 	DRAY_MODE_BUSY = 0,	/* polls; dray_wait spins; the peer never has to wake it */
-	DRAY_MODE_ADAPTIVE = 1, /* polls for spin_us, then sleeps */
+	DRAY_MODE_ADAPTIVE = 1, /* polls for a while, then sleeps: see spin_us */
 	DRAY_MODE_SLEEPING = 2, /* sleeps as soon as it is idle */
 };
 
@@ -66,8 +66,13 @@ struct dray_options {
 	uint32_t mode;	       /* enum dray_mode */
 	uint32_t flags;	       /* enum dray_open_flags */
 	uint32_t timeout_ms;   /* for the broker's answer; default 2000 */
-	uint32_t spin_us;      /* adaptive: polling before sleep; default 50 */
-	uint32_t reserved;     /* 0; an option of a newer library is -E2BIG here too */
+	/*
+	 * Adaptive: microseconds of polling before sleep. Default: from 0 to 50, as learned from
+	 * when packets came. It polls for the whole 50 while they mostly come sooner than that, and
+	 * sleeps at once while they mostly come later.
+	 */
+	uint32_t spin_us;
+	uint32_t reserved; /* 0; an option of a newer library is -E2BIG here too */
 };
 
 /*
@@ -240,12 +245,19 @@ int dray_wait(struct dray_port *port, unsigned queue, unsigned what, int timeout
  * A descriptor for poll or epoll. It stays the same while the port is open, and only dray_close may
  * close it. When it is readable, call dray_service, then dray_rx_burst on each queue until it
  * returns 0, which asks the peer for the next wake-up. It is for DRAY_MODE_SLEEPING and
- * DRAY_MODE_ADAPTIVE; the latter asks only after a queue was empty for spin_us. dray_wait cancels
- * that wake-up request. Before polling again, call dray_rx_burst until it returns 0. An event, and
- * buffers that another thread released, make it readable too. Errors: -ENOTSUP in busy mode;
- * -EBADF.
+ * DRAY_MODE_ADAPTIVE; the latter asks only after a queue was empty for its polling time, at most
+ * spin_us: see dray_may_sleep. dray_wait cancels that wake-up request. Before polling again, call
+ * dray_rx_burst until it returns 0. An event, and buffers that another thread released, make it
+ * readable too. Errors: -ENOTSUP in busy mode; -EBADF.
  */
 int dray_fd(struct dray_port *port);
+
+/*
+ * Whether the last dray_rx_burst of a queue, which returned 0, asked for a wake-up: 1, so its
+ * thread may sleep on dray_fd or dray_queue_fd; or 0, so it should poll on. Only the thread of the
+ * receiving side may call it. Errors: -ENOTSUP in busy mode; -EINVAL queue; -EBADF.
+ */
+int dray_may_sleep(struct dray_port *port, unsigned queue);
 
 /*
  * As dray_fd, but for the control plane alone, and in every mode. Readable means that dray_service

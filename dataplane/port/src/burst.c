@@ -5,6 +5,7 @@
  */
 #include "burst.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -336,14 +337,9 @@ static unsigned recv_idle(struct dray_port *port, unsigned queue, struct directi
 	struct queue *q = &port->queues[queue];
 	unsigned rings, got;
 
-	if (port->mode == DRAY_MODE_ADAPTIVE && !dir->armed) {
-		uint64_t now = clock_ticks();
-
-		if (dir->idle_ticks == 0)
-			dir->idle_ticks = now;
-		if (now - dir->idle_ticks < port->spin_ticks)
-			return 0;
-	}
+	if (port->mode == DRAY_MODE_ADAPTIVE && !dir->armed &&
+	    idle_polls(&dir->idle, clock_ticks()))
+		return 0;
 	rings = bell_drain(dir->owner, queue, &dir->counters);
 	if (rings)
 		waker_wake(&q->tx_waker);
@@ -357,10 +353,8 @@ static unsigned recv_idle(struct dray_port *port, unsigned queue, struct directi
 	if (!lanes_arm(dir))
 		return 0;
 	got = recv_any(port, queue, dir, pkts, n);
-	if (got) {
+	if (got)
 		recv_awake(q);
-		dir->idle_ticks = 0;
-	}
 	return got;
 }
 
@@ -368,10 +362,11 @@ static inline unsigned recv_sleeper(struct dray_port *port, unsigned queue, stru
 				    struct dray_pkt *pkts, unsigned n, unsigned got)
 {
 	if (got == 0)
-		return recv_idle(port, queue, dir, pkts, n);
-	if (dir->armed)
+		got = recv_idle(port, queue, dir, pkts, n);
+	else if (dir->armed)
 		recv_awake(&port->queues[queue]);
-	dir->idle_ticks = 0;
+	if (got && dir->idle.began)
+		idle_end(&dir->idle, clock_ticks(), got);
 	return got;
 }
 
@@ -413,6 +408,15 @@ EXPORT unsigned dray_rx_burst(struct dray_port *port, unsigned queue, struct dra
 		capture_received(dir->capture, pkts, got);
 	direction_leave(dir);
 	return got;
+}
+
+EXPORT int dray_may_sleep(struct dray_port *port, unsigned queue)
+{
+	if (!port_valid(port))
+		return -EBADF;
+	if (port->mode == DRAY_MODE_BUSY)
+		return -ENOTSUP;
+	return queue < port->queue_count ? port->queues[queue].rx.armed : -EINVAL;
 }
 
 EXPORT unsigned dray_tx_alloc(struct dray_port *port, unsigned queue, struct dray_pkt *pkts,

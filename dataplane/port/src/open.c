@@ -50,6 +50,7 @@ static int take_options(struct dray_port *port, const char *name, const struct d
 	port->wanted_queues = o.queues;
 	port->spin_ticks = (uint64_t)((double)clock_rate_hz(&port->rate) / 1e6 *
 				      (o.spin_us ? o.spin_us : DEFAULT_SPIN_US));
+	port->learns = o.spin_us == 0;
 	*timeout_ms = o.timeout_ms ? o.timeout_ms : DEFAULT_TIMEOUT_MS;
 	return 0;
 }

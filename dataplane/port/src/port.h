@@ -11,6 +11,7 @@
 #include "generation.h"
 #include "capture.h"
 #include "clock.h"
+#include "idle.h"
 #include "pool.h"
 #include "wire.h"
 
@@ -32,8 +33,9 @@ struct direction {
 	struct dray_owner *draining;
 	struct capture_ring *capture; /* NULL: nobody captures */
 	bool armed;
-	uint64_t idle_ticks; /* when it began to be empty; 0: it is not */
-	uint64_t polled_ns;  /* when dray_rx_burst last looked at `draining` */
+	struct idle idle;   /* receiving, adaptive mode */
+	uint64_t polled_ns; /* when dray_rx_burst last looked at `draining` */
+	uint64_t served_ns; /* when dray_wait last served the control plane; 0: it must */
 	struct counters counters;
 };
 
@@ -71,6 +73,7 @@ struct dray_port {
 	uint32_t mode;
 	uint32_t flags;
 	uint64_t spin_ticks;
+	bool learns;			      /* to poll for less than that */
 	_Atomic uint32_t switches;	      /* how often current or capture changed */
 	_Atomic(struct generation *) current; /* NULL: down */
 	struct queue *queues;

@@ -76,6 +76,7 @@ int queues_make(struct dray_port *port)
 		struct queue *queue = &port->queues[q];
 
 		queue->waker.fd = queue->tx_waker.fd = queue->epoll = -1;
+		idle_init(&queue->rx.idle, port->spin_ticks, port->learns);
 	}
 	for (unsigned q = 0; q < port->queue_count; q++) {
 		port->queues[q].histogram = calloc(HISTOGRAM_SIZE, sizeof(uint64_t));

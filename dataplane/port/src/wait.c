@@ -10,6 +10,7 @@
 #define DRAINING_MS 5  /* while an old generation may still have packets */
 #define DRAINING_MAX 8 /* of which the bells are listened to */
 #define SPIN_SERVICE 1024
+#define SERVE_NS 10000000u /* between two services by a thread that sleeps for packets only */
 #define SENDING (unsigned)(DRAY_WAIT_TX | DRAY_WAIT_MESSAGE)
 
 /* One call: what it waits for, and which sides of the queue it serves. */
@@ -21,6 +22,12 @@ struct call {
 	struct waker *waker; /* of this thread */
 	struct waker *other; /* of the thread that serves the other side; NULL: this one does */
 };
+
+/* The side whose thread this is. */
+static struct direction *side(const struct call *c)
+{
+	return c->rx ? &c->q->rx : &c->q->tx;
+}
 
 /* Whether there is something; `arm`: ask for a ring, and look once more. */
 static bool look(struct dray_owner *owner, bool arm)
@@ -94,8 +101,8 @@ static unsigned holds_before_sleep(const struct call *c)
 /* Sleep until a bell, the broker, another thread, the death of the peer, or for `ms`. */
 static int sleep_on(const struct call *c, int ms)
 {
-	const struct direction *rx = &c->q->rx, *dir = c->rx ? rx : &c->q->tx;
-	struct dray_owner *draining = c->rx ? rx->draining : NULL;
+	const struct direction *dir = side(c);
+	struct dray_owner *draining = c->rx ? dir->draining : NULL;
 	struct generation *gen = dir->generation;
 	struct pollfd p[3 + DRAINING_MAX] = {{.fd = -1},
 					     {.fd = c->port->control.fd, .events = POLLIN},
@@ -115,7 +122,24 @@ static int sleep_on(const struct call *c, int ms)
 		if (!atomic_load_explicit(&h->generation->peer_gone, memory_order_relaxed))
 			p[n++] = (struct pollfd){.fd = h->generation->bells[c->queue],
 						 .events = POLLIN};
-	return poll(p, n, ms) < 0 ? -errno : 0;
+	if (poll(p, n, ms) < 0)
+		return -errno;
+	if ((p[0].revents & ~(POLLIN | POLLOUT)) || p[1].revents)
+		side(c)->served_ns = 0;
+	return 0;
+}
+
+/*
+ * Whether an adaptive port polls on. Only the arrival of packets is learned: a wait for anything
+ * else polls for the longest time.
+ */
+static bool polls_on(const struct call *c, uint64_t start)
+{
+	uint64_t now = clock_ticks();
+
+	if (c->rx && (c->what & DRAY_WAIT_RX) && !(c->what & SENDING))
+		return idle_polls(&c->q->rx.idle, now);
+	return now - start < c->port->spin_ticks;
 }
 
 /* Spin for as long as the mode says. */
@@ -129,7 +153,7 @@ static unsigned spin(const struct call *c, uint64_t end_ns)
 		holds = what_holds(c, false);
 		if (holds || port->mode == DRAY_MODE_SLEEPING)
 			return holds;
-		if (port->mode == DRAY_MODE_ADAPTIVE && clock_ticks() - start > port->spin_ticks)
+		if (port->mode == DRAY_MODE_ADAPTIVE && !polls_on(c, start))
 			return 0;
 		if (++turns % SPIN_SERVICE == 0) {
 			(void)siblings_serve(port);
@@ -145,13 +169,29 @@ static unsigned spin(const struct call *c, uint64_t end_ns)
 /* Read all bells that this thread sleeps on; it looks for packets once more before it sleeps. */
 static void drain_bells(const struct call *c)
 {
-	struct direction *dir = c->rx ? &c->q->rx : &c->q->tx;
+	struct direction *dir = side(c);
 	unsigned rings = bell_drain(dir->owner, c->queue, &dir->counters);
 
 	for (struct dray_owner *h = c->rx ? dir->draining : NULL; h; h = h->draining)
 		rings += bell_drain(h, c->queue, &dir->counters);
 	if (rings && c->other)
 		waker_wake(c->other);
+}
+
+/*
+ * Serve the control plane, unless that was done a moment ago and nothing has happened on its
+ * descriptors since: waking up for a packet costs few system calls. Returns whether there are
+ * events that the call waits for.
+ */
+static bool serve(const struct call *c, uint64_t now, bool must)
+{
+	struct direction *dir = side(c);
+	bool events = c->what & DRAY_WAIT_EVENT;
+
+	if (!must && !events && now - dir->served_ns < SERVE_NS)
+		return false;
+	dir->served_ns = now;
+	return dray_service(c->port) > 0 && events;
 }
 
 static int wait_here(const struct call *c, uint64_t end_ns)
@@ -167,10 +207,10 @@ static int wait_here(const struct call *c, uint64_t end_ns)
 		holds = spin(c, end_ns);
 		if (holds)
 			return (int)holds;
-		if (dray_service(port) > 0 && (c->what & DRAY_WAIT_EVENT))
+		now = clock_ns();
+		if (serve(c, now, now >= end_ns || ret))
 			return DRAY_WAIT_EVENT;
 		most_ms = siblings_serve(port);
-		now = clock_ns();
 		if (now >= end_ns || ret)
 			return ret;
 		if (port->mode == DRAY_MODE_BUSY)
@@ -186,6 +226,14 @@ static int wait_here(const struct call *c, uint64_t end_ns)
 		ret = sleep_on(c, left_ms < (uint64_t)most_ms ? (int)left_ms : most_ms);
 		waker_awake(c->waker);
 	}
+}
+
+/* `found`: packets, which the application may take later. */
+static void stop_receiving(struct direction *rx, bool found)
+{
+	if (found && rx->idle.began)
+		idle_see(&rx->idle, clock_ticks());
+	direction_disarm(rx);
 }
 
 /* Enter the sides that the call serves, wait, and leave them. 0: another call is in one of them. */
@@ -205,7 +253,7 @@ static int enter_and_wait(const struct call *c, int timeout_ms)
 			direction_leave(&q->tx);
 		}
 		if (c->rx)
-			direction_disarm(&q->rx);
+			stop_receiving(&q->rx, ret > 0 && (ret & DRAY_WAIT_RX));
 	}
 	if (c->rx)
 		direction_leave(&q->rx);

@@ -127,6 +127,7 @@ struct kind {
 	unsigned hold; /* the receiver keeps up to so many bursts */
 	bool moves;
 	bool messages; /* instead of packets */
+	bool learns;   /* how long to poll */
 };
 
 struct run {
@@ -144,26 +145,13 @@ static void take(const struct dray_pkt *p, unsigned n)
 		CHECK_EQ(*(uint64_t *)p[i].data, next);
 }
 
-/*
- * Poll for so long that an adaptive port has asked to be rung, by a clock that was read before each
- * look.
- */
-static bool asked(struct run *r, uint64_t *since, uint64_t before)
-{
-	if (r->kind->mode == DRAY_MODE_SLEEPING)
-		return true;
-	if (*since == 0)
-		*since = clock_ns();
-	return before > *since + 2 * SPIN_US * 1000;
-}
-
-static void sleep_for_packets(struct run *r, uint64_t *since, uint64_t before)
+static void sleep_for_packets(struct run *r)
 {
 	struct pollfd fd = {.fd = dray_fd(r->b), .events = POLLIN};
 
 	if (!r->kind->by_fd) {
 		CHECK(dray_wait(r->b, 0, DRAY_WAIT_RX, 3 * NAP_MS) >= 0);
-	} else if (asked(r, since, before)) {
+	} else if (dray_may_sleep(r->b, 0) == 1) {
 		CHECK(poll(&fd, 1, -1) >= 0);
 		if (!(r->kind->flags & DRAY_SERVICE_THREAD) || roll() % 16 == 0)
 			CHECK(dray_service(r->b) >= 0);
@@ -174,19 +162,16 @@ static void *receiver(void *argument)
 {
 	struct run *r = argument;
 	struct dray_pkt p[BURST];
-	uint64_t since = 0;
 
 	dice ^= 0x9e3779b97f4a7c15ull;
 	awaited = &r->published;
 	while (!atomic_load(&r->stop) || next < atomic_load(&r->published.count)) {
-		uint64_t before = clock_ns();
 		unsigned n = dray_rx_burst(r->b, 0, p, 1 + (unsigned)(roll() % BURST));
 
 		if (n == 0) {
-			sleep_for_packets(r, &since, before);
+			sleep_for_packets(r);
 			continue;
 		}
-		since = 0;
 		take(p, n);
 		for (unsigned turns = r->kind->hold ? (unsigned)(roll() % r->kind->hold) : 0; turns;
 		     turns--)
@@ -260,7 +245,7 @@ static void run(const struct kind *kind, uint64_t target)
 	struct dray_options o = {.size = sizeof(o),
 				 .mode = kind->mode,
 				 .flags = kind->flags,
-				 .spin_us = SPIN_US,
+				 .spin_us = kind->learns ? 0 : SPIN_US,
 				 .timeout_ms = 10000};
 	const struct broker_options messages = {.geometry = {.msg_slots = MESSAGES,
 							     .msg_stride = MESSAGE + 128,
@@ -310,27 +295,31 @@ static void run(const struct kind *kind, uint64_t target)
 int main(int argc, char **argv)
 {
 	static const struct kind kinds[] = {
-		{"sleeping, dray_fd", DRAY_MODE_SLEEPING, 0, true, 0, false, false},
-		{"sleeping, dray_wait", DRAY_MODE_SLEEPING, 0, false, 0, false, false},
+		{"sleeping, dray_fd", DRAY_MODE_SLEEPING, 0, true, 0, false, false, false},
+		{"sleeping, dray_wait", DRAY_MODE_SLEEPING, 0, false, 0, false, false, false},
 		{"sleeping, dray_fd, the sender waits for buffers", DRAY_MODE_SLEEPING, 0, true, 20,
-		 false, false},
+		 false, false, false},
 		{"sleeping, dray_wait, the sender waits for buffers", DRAY_MODE_SLEEPING, 0, false,
-		 20, false, false},
-		{"adaptive, dray_fd", DRAY_MODE_ADAPTIVE, 0, true, 0, false, false},
-		{"adaptive, dray_wait", DRAY_MODE_ADAPTIVE, 0, false, 0, false, false},
+		 20, false, false, false},
+		{"adaptive, dray_fd", DRAY_MODE_ADAPTIVE, 0, true, 0, false, false, false},
+		{"adaptive, dray_wait", DRAY_MODE_ADAPTIVE, 0, false, 0, false, false, false},
 		{"adaptive, dray_wait, the sender waits for buffers", DRAY_MODE_ADAPTIVE, 0, false,
-		 20, false, false},
+		 20, false, false, false},
+		{"adaptive, learning, dray_fd", DRAY_MODE_ADAPTIVE, 0, true, 0, false, false, true},
+		{"adaptive, learning, dray_wait", DRAY_MODE_ADAPTIVE, 0, false, 0, false, false,
+		 true},
 		{"sleeping, dray_wait, the sender waits for message buffers", DRAY_MODE_SLEEPING, 0,
-		 false, 20, false, true},
-		{"sleeping, dray_fd, the link moves", DRAY_MODE_SLEEPING, 0, true, 0, true, false},
-		{"sleeping, dray_wait, the link moves", DRAY_MODE_SLEEPING, 0, false, 0, true,
+		 false, 20, false, true, false},
+		{"sleeping, dray_fd, the link moves", DRAY_MODE_SLEEPING, 0, true, 0, true, false,
 		 false},
+		{"sleeping, dray_wait, the link moves", DRAY_MODE_SLEEPING, 0, false, 0, true,
+		 false, false},
 		{"sleeping, dray_fd, service thread", DRAY_MODE_SLEEPING, DRAY_SERVICE_THREAD, true,
-		 0, false, false},
+		 0, false, false, false},
 		{"sleeping, dray_fd, service thread, the link moves", DRAY_MODE_SLEEPING,
-		 DRAY_SERVICE_THREAD, true, 0, true, false},
+		 DRAY_SERVICE_THREAD, true, 0, true, false, false},
 		{"sleeping, dray_wait, service thread, the link moves", DRAY_MODE_SLEEPING,
-		 DRAY_SERVICE_THREAD, false, 0, true, false},
+		 DRAY_SERVICE_THREAD, false, 0, true, false, false},
 	};
 	uint64_t target = argc > 1 ? strtoull(argv[1], NULL, 10) : 0;
 
