@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "clock.h"
 #include "dray.h"
 #include "frame.h"
 #include "io.h"
@@ -16,10 +15,8 @@
 struct io_dray {
 	struct io io;
 	struct dray_port *port;
-	bool busy, look;   /* look: service is due before the next sleep */
-	uint64_t spin_ns;  /* how long the library polls before it asks to be woken */
-	uint64_t empty_ns; /* since when nothing arrived; 0: something did */
-	bool asked;	   /* the library has asked to be woken: this end may sleep */
+	bool busy, look; /* look: service is due before the next sleep */
+	bool asked;	 /* the library has asked to be woken: this end may sleep */
 	unsigned received;
 	bool replied;	     /* some of them were sent back */
 	struct io_link link; /* the last one */
@@ -61,29 +58,6 @@ static void dray_discard(struct io *io, struct io_buf *bufs, unsigned n)
 	dray_release(&p->tx[bufs[0].index], n);
 }
 
-/*
- * The library asks to be woken when it has found nothing for its polling time; wait a little longer
- * to be sure, whatever its clock. It read its clock after `before`. A time taken after it returned
- * would count a pause of this thread as polling: this end could sleep without a wake-up request.
- */
-static void note_idle(struct io_dray *p, uint64_t before)
-{
-	p->asked = false;
-	if (p->received) {
-		p->empty_ns = 0;
-		return;
-	}
-	if (p->spin_ns == 0) {
-		p->asked = true;
-		return;
-	}
-	if (p->empty_ns == 0)
-		p->empty_ns = clock_now();
-	else
-		p->asked = before > p->empty_ns &&
-			   before - p->empty_ns > p->spin_ns + p->spin_ns / 4 + US;
-}
-
 /* Received datagram i, whose frame begins with so many bytes of headers. */
 static inline void put(struct io_buf *buf, const struct dray_pkt *frame, uint32_t headers,
 		       uint32_t length, unsigned i)
@@ -108,10 +82,9 @@ static unsigned put_alike(struct io_dray *p, struct io_buf *bufs, unsigned i, un
 static int dray_receive(struct io *io, struct io_buf *bufs, unsigned n)
 {
 	struct io_dray *p = (struct io_dray *)io;
-	uint64_t before = p->spin_ns ? clock_now() : 0;
 
 	n = p->received = dray_rx_burst(p->port, 0, p->rx, n);
-	note_idle(p, before);
+	p->asked = n == 0 && dray_may_sleep(p->port, 0) > 0;
 	for (unsigned i = 0; (i = put_alike(p, bufs, i, n)) < n; i++) {
 		const struct dray_pkt *frame = &p->rx[i];
 		uint32_t headers,
@@ -271,10 +244,10 @@ struct io *io_dray_open(const struct options *o, const char *name, struct io_err
 
 	if (!p)
 		return io_fail(error, "no memory");
-	options.mode = o->busy		  ? DRAY_MODE_BUSY
-		       : o->spin_ns >= US ? DRAY_MODE_ADAPTIVE
-					  : DRAY_MODE_SLEEPING;
-	options.spin_us = (uint32_t)(o->spin_ns / US);
+	options.mode = o->busy				  ? DRAY_MODE_BUSY
+		       : o->spin_auto || o->spin_ns >= US ? DRAY_MODE_ADAPTIVE
+							  : DRAY_MODE_SLEEPING;
+	options.spin_us = (uint32_t)(o->spin_ns / US); /* 0: the library learns it */
 	ret = dray_open(name, &options, &p->port);
 	if (ret < 0) {
 		free(p);
@@ -282,7 +255,6 @@ struct io *io_dray_open(const struct options *o, const char *name, struct io_err
 			       dray_strerror(ret));
 	}
 	p->busy = o->busy;
-	p->spin_ns = o->busy ? 0 : (uint64_t)options.spin_us * US;
 	p->io.ops = &ops;
 	p->link.kind = "none";
 	snprintf(p->io.name, sizeof(p->io.name), "dray:%s", name);

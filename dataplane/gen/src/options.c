@@ -156,7 +156,7 @@ static const char help[] =
 	"IP:   192.0.2.1 | [fd00::1] | [fe80::1%IFACE]\n"
 	"\n"
 	"all:        --packets N  --duration TIME  --stream ID  --interval TIME  --busy  --spin "
-	"TIME  --check  --strict  --buffer BYTES\n"
+	"TIME|auto  --check  --strict  --buffer BYTES\n"
 	"            --beside N  --peer-timeout TIME\n"
 	"udp ports:  --batch N\n"
 	"senders:    --to IP:PORT  --to-mac MAC  --size BYTES|imix  --rate RATE  --layer "
@@ -228,6 +228,13 @@ static bool read_layer(const char *text, int32_t *bytes)
 			return true;
 	}
 	return false;
+}
+
+static bool read_spin(const char *text, struct options *o)
+{
+	o->spin_auto = strcmp(text, "auto") == 0;
+	o->spin_ns = 0;
+	return o->spin_auto || time_between(text, 0, 1000000000, &o->spin_ns);
 }
 
 static bool set_flag(struct options *o, int id)
@@ -329,7 +336,7 @@ static bool set(struct options *o, int id, const char *text)
 	case O_INTERVAL:
 		return time_between(text, 1000000, 3600000000000, &o->interval_ns);
 	case O_SPIN:
-		return time_between(text, 0, 1000000000, &o->spin_ns);
+		return read_spin(text, o);
 	case O_TIMEOUT:
 		return time_between(text, 1000, 60000000000, &o->timeout_ns);
 	case O_BUFFER:

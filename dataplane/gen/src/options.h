@@ -28,7 +28,7 @@ struct options {
 	uint64_t packets, duration_ns, interval_ns; /* 0: none */
 	uint32_t stream;			    /* sink: 0 is the first stream to arrive */
 	uint64_t spin_ns, buffer;
-	bool busy, check, strict, hold;
+	bool busy, spin_auto, check, strict, hold;
 	uint32_t beside; /* polling threads of other programs on the same CPUs */
 	uint64_t peer_timeout_ns;
 

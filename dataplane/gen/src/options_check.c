@@ -146,6 +146,8 @@ static int check_ports(struct options *o)
 {
 	if (!o->port)
 		return options_wrong("%s needs --port", options_role(o->role));
+	if (o->spin_auto && !is_kind(o->port, "dray:"))
+		return options_wrong("--spin auto is for dray ports: give a time");
 	if (o->role == ROLE_LOOP)
 		return check_loop(o);
 	if (o->role != ROLE_SINK && !o->to_text &&

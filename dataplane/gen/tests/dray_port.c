@@ -47,7 +47,7 @@ static char *pings_of(struct child ping, const char *packets)
 
 static void round_trips(void)
 {
-	struct child sink = START("sink", "--port", "dray:b", "--reflect");
+	struct child sink = START("sink", "--port", "dray:b", "--reflect", "--spin", "auto");
 	char *r;
 
 	r = PINGS("1", "1000", "--rate", "max", "--closed");
@@ -60,7 +60,7 @@ static void round_trips(void)
 	r = PINGS("2", "100", "--rate", "4kpps", "--catch-up", "60s", "--check", "--size", "imix");
 	free(r);
 	r = PINGS("3", "1000", "--rate", "max", "--closed", "--to", "[fd00::2]:5010", "--size",
-		  "80");
+		  "80", "--spin", "auto");
 	CHECK_EQ(json_number(r, "received_bytes"), 80000);
 	free(r);
 	r = PINGS("4", "1000", "--rate", "max", "--closed", "--check", "--encap",

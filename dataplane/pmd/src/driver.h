@@ -13,8 +13,6 @@
 #include "dray.h"
 #include "opened.h"
 
-/* polling before a queue whose interrupts are enabled asks to be woken */
-#define DRAY_SPIN_US 20u
 #define DRAY_BURST 32u	     /* packets handled at once */
 #define DRAY_FRAME_BYTES 18u /* of a frame beyond its MTU: header and one VLAN tag */
 #define DRAY_TX_QUEUES 64    /* of the application, at most: they share those of the link */

@@ -41,7 +41,6 @@ static int open_port(struct dray_device *device, uint32_t queues, uint32_t mode)
 		.directory = a->directory[0] ? a->directory : NULL,
 		.queues = queues,
 		.mode = mode,
-		.spin_us = DRAY_SPIN_US,
 	};
 	int ret = open_free(a->port, &options, &device->opened);
 

@@ -4,8 +4,8 @@
  * to receive.
  */
 #include <errno.h>
-#include <rte_cycles.h>
 #include <rte_interrupts.h>
+#include <rte_pause.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -97,26 +97,19 @@ static bool poll_once(struct dray_rxq *q)
 }
 
 /*
- * Called by the thread that polls the queue, before it sleeps. libdray asks the peer to ring at a
- * poll that finds the queue empty DRAY_SPIN_US after an earlier poll did. So one poll must begin
- * that late, however long this thread was without a CPU in between. Packets that arrive until then
- * are kept, and make the descriptor readable at once.
+ * Called by the thread that polls the queue, before it sleeps. libdray asks the peer to ring once
+ * the queue was empty for long enough. A packet that arrives until then is kept, and makes the
+ * descriptor readable at once.
  */
 int dray_rx_interrupt_enable(struct rte_eth_dev *dev, uint16_t queue)
 {
-	const uint64_t spin = 2 * DRAY_SPIN_US * rte_get_timer_hz() / 1000000;
 	struct dray_rxq *q = dev->data->rx_queues[queue];
-	uint64_t first, now;
 
 	if (q->epoll < 0)
 		return -ENOTSUP;
 	leases_wait(q->leases);
-	if (q->pending_count == 0 && !poll_once(q)) {
-		first = rte_get_timer_cycles();
-		do
-			now = rte_get_timer_cycles();
-		while (!poll_once(q) && now - first < spin);
-	}
+	while (q->pending_count == 0 && !poll_once(q) && dray_may_sleep(q->port, q->queue) == 0)
+		rte_pause();
 	if (q->pending_count)
 		(void)eventfd_write(q->leases->event, 1);
 	return 0;
