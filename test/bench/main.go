@@ -18,9 +18,10 @@ import (
 	"github.com/drayage/dray/internal/measure/microbench"
 )
 
-const usage = `usage: bench libdray|dpdk|vnf|iq [--quick] [--json FILE] [--rounds N] [--kills N] [--seconds N]
+const usage = `usage: bench libdray|idle|dpdk|vnf|iq [--quick] [--json FILE] [--rounds N] [--kills N] [--seconds N]
 Run it in the folder of the repository, after make has built what it measures.
   libdray  libdray beside a bare ring, pipes and sockets; kill -9 of its ends
+  idle     CPU time and latency of an adaptive receiver, only (part of libdray)
   dpdk     net_dray beside memif, vhost-user and Open vSwitch
   vnf      cycles of a packet in each function of dray-vnf
   iq       subframes of I/Q samples through libdray_iq beside ZeroMQ
@@ -77,7 +78,7 @@ func parse(args []string) (options, error) {
 
 // benches by their names on the command line.
 var benches = map[string]func(context.Context, options, io.Writer, io.Writer) (*microbench.Figures, error){
-	"libdray": libdray, "dpdk": dpdk, "vnf": vnf, "iq": iq,
+	"libdray": libdray, "idle": idle, "dpdk": dpdk, "vnf": vnf, "iq": iq,
 }
 
 func run(ctx context.Context, o options, out, log io.Writer) error {
@@ -110,6 +111,14 @@ func libdray(ctx context.Context, o options, out, log io.Writer) (*microbench.Fi
 		Rounds:       orElse(o.rounds, 0, o.quick, 5, 20),
 		Kills:        orElse(o.kills, -1, o.quick, 35, 1000),
 		Quick:        o.quick, Out: out, Log: log,
+	}.Run(ctx)
+}
+
+func idle(ctx context.Context, o options, out, log io.Writer) (*microbench.Figures, error) {
+	return microbench.Idle{
+		Probe:  built("port-plain", "bench", "dray-probe"),
+		Rounds: orElse(o.rounds, 0, o.quick, 5, 20),
+		Out:    out, Log: log,
 	}.Run(ctx)
 }
 

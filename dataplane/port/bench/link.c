@@ -33,10 +33,10 @@ int link_up(struct dray_port *port)
 	return dray_info(port, &info) == 0 && info.state == DRAY_LINK_UP;
 }
 
-struct link link_open(const struct broker_options *options, uint32_t mode)
+struct link link_open(const struct broker_options *options, uint32_t mode, uint32_t spin_us)
 {
 	struct link l = {.broker = broker_start(options)};
-	struct dray_options o = {.size = sizeof(o), .directory = broker_directory(l.broker), .mode = mode};
+	struct dray_options o = {.size = sizeof(o), .directory = broker_directory(l.broker), .mode = mode, .spin_us = spin_us};
 
 	must(dray_open("a", &o, &l.a) == 0 && dray_open("b", &o, &l.b) == 0, "open");
 	while (link_up(l.a) + link_up(l.b) < 2)

@@ -11,7 +11,8 @@ struct link {
 	struct dray_port *a, *b;
 };
 
-struct link link_open(const struct broker_options *options, uint32_t mode);
+/* spin_us is 0, the default, but for an adaptive link with a fixed time of polling. */
+struct link link_open(const struct broker_options *options, uint32_t mode, uint32_t spin_us);
 void link_close(struct link *link);
 
 /* Runs dray_service. */

@@ -15,6 +15,7 @@
 
 #define MAX_ARGUMENTS 4
 #define MAX_VALUES 1000000u
+#define FIXED_SPIN_US 50u
 #define UDP_A 3 /* descriptors of the two ends that the bench has opened, since they are in network namespaces of their own */
 #define UDP_B 4
 
@@ -32,17 +33,20 @@ static struct broker_options shape(uint32_t mtu)
 	return o;
 }
 
-static struct link links[3];
+enum link_kind { LINK_BUSY, LINK_BUSY_LONG, LINK_LEARNS, LINK_FIXED, LINKS };
+
+static struct link links[LINKS];
 
 /* Opened once: the rounds use the same links. */
-static struct link *link_of(uint32_t mtu, uint32_t mode)
+static struct link *link_of(enum link_kind kind)
 {
-	struct broker_options o = shape(mtu);
-	struct link *l = &links[mode == DRAY_MODE_ADAPTIVE ? 2 : mtu > 1500];
+	struct broker_options o = shape(kind == LINK_BUSY_LONG ? 9000 : 1500);
+	uint32_t mode = kind >= LINK_LEARNS ? DRAY_MODE_ADAPTIVE : DRAY_MODE_BUSY;
+	struct link *l = &links[kind];
 
 	if (!l->broker) {
 		bench_unpin(); /* the broker's thread inherits it */
-		*l = link_open(&o, mode);
+		*l = link_open(&o, mode, kind == LINK_FIXED ? FIXED_SPIN_US : 0);
 	}
 	return l;
 }
@@ -50,7 +54,7 @@ static struct link *link_of(uint32_t mtu, uint32_t mode)
 /* Each link's broker has a directory of its own, which goes with it. */
 static void close_links(void)
 {
-	for (unsigned i = 0; i < sizeof(links) / sizeof(links[0]); i++)
+	for (unsigned i = 0; i < LINKS; i++)
 		if (links[i].broker)
 			link_close(&links[i]);
 }
@@ -72,7 +76,7 @@ static double bare_line(const unsigned *a)
 
 static double rate(const unsigned *a)
 {
-	return link_rate(link_of(a[0] > 1500 ? 9000 : 1500, DRAY_MODE_BUSY), a[2], a[0], (int)a[1]);
+	return link_rate(link_of(a[0] > 1500 ? LINK_BUSY_LONG : LINK_BUSY), a[2], a[0], (int)a[1]);
 }
 
 static unsigned bare_trips(const unsigned *a)
@@ -83,7 +87,7 @@ static unsigned bare_trips(const unsigned *a)
 
 static unsigned trips(const unsigned *a)
 {
-	link_round_trips(link_of(1500, DRAY_MODE_BUSY), ns, a[0]);
+	link_round_trips(link_of(LINK_BUSY), ns, a[0]);
 	return a[0];
 }
 
@@ -115,13 +119,24 @@ static unsigned socket_trips(const unsigned *a)
 	return a[1];
 }
 
+static struct link *adaptive_link(unsigned fixed)
+{
+	return link_of(fixed ? LINK_FIXED : LINK_LEARNS);
+}
+
 static unsigned adaptive(const unsigned *a)
 {
-	double cpu, starved;
-	unsigned n = adaptive_load(link_of(1500, DRAY_MODE_ADAPTIVE), a[0], a[1], &cpu, &starved, ns, MAX_VALUES);
+	const struct load load = {.arrivals = (enum arrivals)(a[1] % (ARRIVALS_BURSTS + 1)), .pps = a[2], .ms = a[3]};
+	struct loaded loaded;
+	unsigned n = adaptive_load(adaptive_link(a[0]), &load, &loaded, ns, MAX_VALUES);
 
-	printf("\"cpu_percent\": %.9g, \"starved_percent\": %.9g, ", cpu, starved);
+	printf("\"cpu_percent\": %.9g, \"starved_percent\": %.9g, \"send_ns\": %.9g, ", loaded.cpu, loaded.starved, loaded.send_ns);
 	return n;
+}
+
+static double adaptive_rate(const unsigned *a)
+{
+	return link_rate(adaptive_link(a[0]), a[1], 64, 0);
 }
 
 static unsigned wake(const unsigned *a)
@@ -131,7 +146,7 @@ static unsigned wake(const unsigned *a)
 	else if (a[0] == 1)
 		first_socket(ns, a[1]);
 	else
-		first_packets(link_of(1500, DRAY_MODE_ADAPTIVE), ns, a[1]);
+		first_packets(link_of(LINK_LEARNS), ns, a[1]);
 	return a[1];
 }
 
@@ -175,7 +190,8 @@ static const struct probe {
 	{"link-trips", "TRIPS", "ns", 1, NULL, trips},
 	{"socket-rate", "SOCKET MS", "packets/s", 2, socket_rate, NULL},
 	{"socket-trips", "SOCKET TRIPS", "ns", 2, NULL, socket_trips},
-	{"adaptive", "PPS MS", "ns", 2, NULL, adaptive},
+	{"adaptive", "FIXED ARRIVALS PPS MS", "ns", 4, NULL, adaptive},
+	{"adaptive-rate", "FIXED PACKETS", "packets/s", 2, adaptive_rate, NULL},
 	{"wake", "KIND TIMES", "ns", 2, NULL, wake},
 	{"set-up", "TIMES", "ns", 1, NULL, set_up},
 	{"kill", "KIND TIMES", "ns", 2, NULL, kill_end},
@@ -188,7 +204,8 @@ static int usage(void)
 	fprintf(stderr, "usage: dray-probe | dray-probe --alone PACKETS\n"
 			"Reads lines \"ROUND CASE ARGUMENT...\", and answers each with a line of JSON that has its samples. ALL is 1 to write\n"
 			"and read 64 bytes, 0 for the header's 16. SOCKET is 0 for a pipe, 1 for UNIX datagrams, 2 for UDP on descriptors 3 and 4.\n"
-			"KIND of wake: 0 futex, 1 socket, 2 link; of kill: 0 under load, 1 without a broker, 2 and more after a handshake step. Cases:\n");
+			"KIND of wake: 0 futex, 1 socket, 2 link; of kill: 0 under load, 1 without a broker, 2 and more after a handshake step.\n"
+			"FIXED: 1 for a port that polls 50 us before it sleeps, 0 for one that learns. ARRIVALS: 0 regular, 1 random, 2 in bursts of 32. Cases:\n");
 	for (unsigned i = 0; i < PROBES; i++)
 		fprintf(stderr, "  %s %s\n", probes[i].name, probes[i].arguments);
 	fprintf(stderr, "--alone has both ends of a link in one thread, and prints nothing: to be run under callgrind.\n"
@@ -232,7 +249,7 @@ static int answer(char *line)
 static int count_alone(uint64_t packets)
 {
 	struct broker_options small = shape(1500);
-	struct link link = link_open(&small, DRAY_MODE_BUSY);
+	struct link link = link_open(&small, DRAY_MODE_BUSY, 0);
 
 	bench_keep(link_alone(&link, packets));
 	link_close(&link);

@@ -3,6 +3,7 @@
 #include "modes.h"
 
 #include <linux/futex.h>
+#include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,11 +14,12 @@
 #include "bench.h"
 
 #define IDLE_US 1000u /* much longer than a port polls before it sleeps */
+#define BURST 32
 
 struct job {
 	struct link *link;
 	_Atomic int stop;
-	double cpu, starved; /* % of a core; % of the time ready to run, without a CPU */
+	struct loaded loaded;
 	uint32_t *ns;
 	unsigned n, got;
 	_Atomic uint32_t word; /* of the futex */
@@ -27,8 +29,8 @@ struct job {
 
 static void take_stamps(struct job *job)
 {
-	struct dray_pkt p[32];
-	unsigned n = dray_rx_burst(job->link->b, 0, p, 32);
+	struct dray_pkt p[BURST];
+	unsigned n = dray_rx_burst(job->link->b, 0, p, BURST);
 	uint64_t now = clock_ticks();
 
 	for (unsigned i = 0; i < n; i++)
@@ -49,56 +51,79 @@ static void *receive(void *argument)
 	while (!atomic_load(&job->stop))
 		if (dray_wait(job->link->b, 0, DRAY_WAIT_RX, 100) > 0)
 			take_stamps(job);
-	job->cpu = (double)(clock_of(CLOCK_THREAD_CPUTIME_ID) - cpu) * 100 / (double)(clock_ns() - wall);
-	job->starved = (double)(bench_starved_ns() - starved) * 100 / (double)(clock_ns() - wall);
+	job->loaded.cpu = (double)(clock_of(CLOCK_THREAD_CPUTIME_ID) - cpu) * 100 / (double)(clock_ns() - wall);
+	job->loaded.starved = (double)(bench_starved_ns() - starved) * 100 / (double)(clock_ns() - wall);
 	job->n = 0; /* what is left must not be taken for packets of the next load */
 	while (dray_wait(job->link->b, 0, DRAY_WAIT_RX, 10) > 0)
 		take_stamps(job);
 	return NULL;
 }
 
-static void send_stamp(struct dray_port *port, uint64_t stamp)
+static void send_stamps(struct dray_port *port, uint64_t stamp, unsigned n)
 {
-	struct dray_pkt p;
+	struct dray_pkt p[BURST];
 
-	if (!dray_tx_alloc(port, 0, &p, 1, 64))
-		return;
-	*(uint64_t *)p.data = stamp;
-	p.length = 64;
-	(void)dray_tx_burst(port, 0, &p, 1);
-}
-
-/* Each packet at its intended time, whose stamp it carries. A sender that is late does not hide it. */
-static void send_paced(struct link *link, unsigned pps, unsigned ms)
-{
-	uint64_t start = clock_ticks(), ns;
-	double period = 1e9 / pps / bench_ns_per_tick();
-	uint64_t packets = (uint64_t)pps * ms / 1000;
-
-	for (uint64_t i = 0; i < packets; i++) {
-		uint64_t due = start + (uint64_t)((double)i * period);
-
-		for (ns = clock_ticks(); (int64_t)(due - ns) > 0; ns = clock_ticks())
-			clock_relax();
-		send_stamp(link->a, due);
+	n = dray_tx_alloc(port, 0, p, n, 64);
+	for (unsigned i = 0; i < n; i++) {
+		*(uint64_t *)p[i].data = stamp;
+		p[i].length = 64;
 	}
+	(void)dray_tx_burst(port, 0, p, n);
 }
 
-unsigned adaptive_load(struct link *link, unsigned pps, unsigned ms, double *cpu, double *starved, uint32_t *ns, unsigned n)
+/* How many mean gaps there are before a packet that comes at a random time. The sequence is the same in each run. */
+static double random_gap(uint64_t *dice)
+{
+	*dice ^= *dice << 13;
+	*dice ^= *dice >> 7;
+	*dice ^= *dice << 17;
+	return -log(((double)(*dice >> 11) + 1) / 0x1p53);
+}
+
+/*
+ * Each packet at its intended time, whose stamp it carries. A sender that is late does not hide it. Returns the mean ns that a packet took the
+ * sender.
+ */
+static double send_paced(struct link *link, const struct load *load)
+{
+	const unsigned burst = load->arrivals == ARRIVALS_BURSTS ? BURST : 1;
+	const double gap = 1e9 / load->pps / bench_ns_per_tick() * burst;
+	const uint64_t times = (uint64_t)load->pps * load->ms / 1000 / burst;
+	uint64_t start = clock_ticks(), dice = 88172645463325252ull, spent = 0, now;
+	double after = 0;
+
+	for (uint64_t i = 0; i < times; i++) {
+		uint64_t due = start + (uint64_t)after;
+
+		while ((int64_t)(due - (now = clock_ticks())) > 0)
+			clock_relax();
+		send_stamps(link->a, due, burst);
+		spent += clock_ticks() - now;
+		after += load->arrivals == ARRIVALS_RANDOM ? gap * random_gap(&dice) : gap;
+	}
+	return times ? (double)spent * bench_ns_per_tick() / (double)(times * burst) : 0;
+}
+
+unsigned adaptive_load(struct link *link, const struct load *load, struct loaded *loaded, uint32_t *ns, unsigned n)
 {
 	struct job job = {.link = link, .ns = ns, .n = n};
 	pthread_t receiver;
+	double send_ns = 0;
+	uint64_t starved;
 
 	bench_pin(0);
 	pthread_create(&receiver, NULL, receive, &job);
-	if (pps)
-		send_paced(link, pps, ms);
+	starved = bench_starved_ns();
+	if (load->pps)
+		send_ns = send_paced(link, load);
 	else
-		usleep(ms * 1000);
+		usleep(load->ms * 1000);
+	starved = bench_starved_ns() - starved;
 	atomic_store(&job.stop, 1);
 	pthread_join(receiver, NULL);
-	*cpu = job.cpu;
-	*starved = job.starved;
+	*loaded = job.loaded;
+	loaded->starved += (double)starved / load->ms / 1e4;
+	loaded->send_ns = send_ns;
 	return job.got;
 }
 
@@ -111,7 +136,7 @@ void first_packets(struct link *link, uint32_t *ns, unsigned n)
 	pthread_create(&receiver, NULL, receive, &job);
 	for (unsigned i = 0; i < n; i++) {
 		usleep(IDLE_US);
-		send_stamp(link->a, clock_ticks());
+		send_stamps(link->a, clock_ticks(), 1);
 	}
 	usleep(IDLE_US);
 	atomic_store(&job.stop, 1);
@@ -195,7 +220,7 @@ static uint32_t set_up(struct dray_port *a, const struct dray_options *o)
 	for (;;) {
 		dray_service(a);
 		dray_service(b);
-		send_stamp(a, 0);
+		send_stamps(a, 0, 1);
 		if (dray_rx_burst(b, 0, &p, 1))
 			break;
 	}

@@ -7,11 +7,22 @@
 
 #include "link.h"
 
-/*
- * The receiver of an adaptive link at `pps` for `ms`: its CPU use in %; for how many % of the time it was ready and had no CPU, which no library can help;
- * one-way ns of packets, up to n of them, into ns[]. Returns how many.
- */
-unsigned adaptive_load(struct link *link, unsigned pps, unsigned ms, double *cpu, double *starved, uint32_t *ns, unsigned n);
+enum arrivals { ARRIVALS_REGULAR, ARRIVALS_RANDOM, ARRIVALS_BURSTS };
+
+/* Packets of an adaptive link: one by one, at regular or at random times, or BURST at once. */
+struct load {
+	enum arrivals arrivals;
+	unsigned pps, ms; /* pps 0: none */
+};
+
+struct loaded {
+	double cpu;	/* of the receiver: % of a core */
+	double starved; /* for how many % of the time an end was ready and had no CPU, which no library can help */
+	double send_ns; /* of the sender, for a packet: handing it over, and waking the receiver if that sleeps */
+};
+
+/* Sends a load. One-way ns of packets, up to n of them, into ns[]. Returns how many. */
+unsigned adaptive_load(struct link *link, const struct load *load, struct loaded *loaded, uint32_t *ns, unsigned n);
 
 /* Nanoseconds from sending to receipt of n packets, each after the receiver has gone to sleep: over the link, a futex, a UNIX datagram socket. */
 void first_packets(struct link *link, uint32_t *ns, unsigned n);

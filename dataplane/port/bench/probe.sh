@@ -39,7 +39,10 @@ check <<'END'
 2 link-rate 64 0 200000
 END
 check <<'END'
-1 adaptive 1000 500
+1 adaptive 0 0 1000 500
+1 adaptive 1 1 1000 200
+1 adaptive 0 2 1000 200
+1 adaptive-rate 0 200000
 1 wake 0 20
 1 wake 1 20
 1 wake 2 20

@@ -39,7 +39,7 @@ const (
 	groupRates  = "one direction, burst 32"
 	groupTrips  = "round trip of one 64 B packet, p50"
 	groupCount  = "instructions of a 64 B packet, both ends and the application"
-	groupMode   = "adaptive mode, 50 us of polling before sleep"
+	groupMode   = "adaptive mode, asleep"
 	groupSetUp  = "set-up: from dray_open to the first packet; the broker of the C tests"
 	missingTool = "valgrind, or the program built without checks, is missing"
 )
@@ -55,7 +55,7 @@ func (b Libdray) Run(ctx context.Context) (*Figures, error) {
 	}
 	fmt.Fprint(b.Out, wrap("", "", "reference: bare ring of 1024 slots of 64 B, burst 32; libdray: 1024 slots, burst 32, header: 16 B; "+
 		"rates: median windows of 65536 packets"))
-	for _, section := range []func(context.Context, *Figures) error{b.rates, b.instructions, b.adaptive, b.setUps} {
+	for _, section := range []func(context.Context, *Figures) error{b.rates, b.instructions, b.adaptive, b.asleep, b.setUps} {
 		if err := section(ctx, s); err != nil {
 			return nil, err
 		}

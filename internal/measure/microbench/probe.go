@@ -24,10 +24,11 @@ type Sample struct {
 	Unit   string    `json:"unit"`
 	Values []float64 `json:"values"`
 
-	// For a load in adaptive mode: the receiver's CPU use, and how long it was ready
-	// to run without a CPU.
+	// For a load in adaptive mode: the receiver's CPU use, how long either end was
+	// ready to run without a CPU, and the time that a packet took the sender.
 	CPUPercent     float64 `json:"cpu_percent"`
 	StarvedPercent float64 `json:"starved_percent"`
+	SendNS         float64 `json:"send_ns"`
 
 	// For kills: the survivor's counts.
 	Packets float64 `json:"packets"`
