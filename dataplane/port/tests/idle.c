@@ -103,11 +103,11 @@ static uint64_t both(unsigned i)
 }
 
 static const struct pattern patterns[] = {
-	{"every 10 us", every_10us},	 {"every 45 us", every_45us},
-	{"every 100 us", every_100us},	 {"every ms", every_ms},
-	{"random, 10 us", random_10us},	 {"random, 100 us", random_100us},
-	{"random, 1 ms", random_ms},	 {"slots of 4", slots},
-	{"bursts of 32", bursts},	 {"16 fast, 16 slow", both},
+	{"every 10 us", every_10us},	{"every 45 us", every_45us},
+	{"every 100 us", every_100us},	{"every ms", every_ms},
+	{"random, 10 us", random_10us}, {"random, 100 us", random_100us},
+	{"random, 1 ms", random_ms},	{"slots of 4", slots},
+	{"bursts of 32", bursts},	{"16 fast, 16 slow", both},
 };
 
 /* Poll and sleep until the packet that comes at `due` is there. */
@@ -199,6 +199,16 @@ static void change(uint64_t wake_up)
 	}
 }
 
+/* Packets that answer what this end sent, so each comes so long after the last was taken. */
+static void receive_answers(struct receiver *r, uint64_t gap, unsigned n)
+{
+	for (; n; n--) {
+		await(r, r->now + gap);
+		idle_end(&r->idle, r->now, 1);
+		r->now += 100;
+	}
+}
+
 /*
  * The end of a period that was slept through does not show that the gap was shorter than the
  * longest polling. It learns that all the same.
@@ -207,10 +217,23 @@ static void hidden_change(void)
 {
 	struct receiver r = receiver(20 * US, true);
 
-	receive(&r, every_100us, 1000);
+	receive_answers(&r, 100 * US, 1000);
 	r.sleeps = 0;
-	receive(&r, every_45us, 1000);
+	receive_answers(&r, 45 * US, 1000);
 	CHECK(r.sleeps < 100);
+}
+
+/* A few late packets do not make it miss the others. */
+static void few_late(void)
+{
+	struct receiver r = receiver(20 * US, true);
+
+	for (unsigned i = 0; i < 20; i++) {
+		receive_answers(&r, 1000 * US, 10);
+		r.sleeps = 0;
+		receive_answers(&r, 45 * US, 1000);
+		CHECK(r.sleeps < 20);
+	}
 }
 
 /* What a peer would do that knows all: come just too late for the polling, or just after. */
@@ -281,6 +304,7 @@ int main(void)
 	late(every_100us, 5 * US);
 	late(every_100us, 40 * US);
 	hidden_change();
+	few_late();
 	hostile();
 	jumps();
 	taken_later();
