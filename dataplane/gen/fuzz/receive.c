@@ -70,6 +70,7 @@ static const struct encap *encapsulation(uint8_t bits)
 		{.kind = ENCAP_GTPU, .user = 9999, .from = 0xc6120002, .to = 0xc6120001},
 		{.kind = ENCAP_GTPU, .user = 1, .container = true, .qfi = 9},
 		{.kind = ENCAP_GTPU, .user = 1, .container = true, .qfi = 63, .downlink = true},
+		{.kind = ENCAP_GTPU, .user = 1, .tunnels = 10000, .nru = true},
 	};
 	unsigned which = bits & 7;
 
@@ -104,7 +105,7 @@ static void add(struct receiver *r, uint8_t *frame, uint32_t length, uint8_t bit
 	struct frame_like like;
 
 	if (bits & 0x80 && length >= headers) {
-		frame_write(frame, &address, FRAME_PORT + (bits >> 4 & 3), length - headers);
+		frame_write(frame, &address, FRAME_PORT + (bits >> 4 & 3), length - headers, bits);
 		put_right(frame + headers, length - headers);
 		must(length == headers ||
 		     (frame_payload(frame, length, &payload) == length - headers &&

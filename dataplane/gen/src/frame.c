@@ -18,12 +18,12 @@ static void write_ip6(uint8_t *ip, const struct frame_address *a, uint32_t paylo
 }
 
 void frame_write(uint8_t *frame, const struct frame_address *a, uint16_t from_port,
-		 uint32_t payload)
+		 uint32_t payload, uint64_t number)
 {
 	uint8_t *udp = frame + frame_headers(a->ip6) - UDP;
 
 	if (a->encap) {
-		encap_write(frame, a, from_port, payload);
+		encap_write(frame, a, from_port, payload, number);
 		return;
 	}
 	memcpy(frame, a->to_mac, 6);
@@ -39,13 +39,14 @@ void frame_write(uint8_t *frame, const struct frame_address *a, uint16_t from_po
 	put16(udp + 6, 0);
 }
 
-void frame_template_set(struct frame_template *t, const struct frame_address *a, uint16_t from_port,
-			uint32_t payload)
+void frame_template_set(struct frame_template *t, const struct frame_flow *flow, uint32_t payload,
+			uint64_t number)
 {
 	t->payload = payload;
-	t->from_port = from_port;
-	t->headers = frame_headers_to(a);
-	frame_write(t->bytes, a, from_port, payload);
+	t->from_port = flow->from_port;
+	t->number = number;
+	t->headers = frame_headers_to(flow->address);
+	frame_write(t->bytes, flow->address, flow->from_port, payload, number);
 }
 
 /*

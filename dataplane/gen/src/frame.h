@@ -36,28 +36,38 @@ static inline uint32_t frame_headers_to(const struct frame_address *address)
 /* Exchange n bytes, at most 16. */
 void frame_exchange(uint8_t *a, uint8_t *b, size_t n);
 
+/* Whether packets of one flow have headers of their own, which depend on their number. */
+static inline bool frame_varies(const struct frame_address *address)
+{
+	return address->encap && encap_varies(address->encap);
+}
+
 /*
  * Write the headers before a payload of that many bytes. Flow n has the source port FRAME_PORT + n.
+ * The number of the packet, among all that were due, matters only if frame_varies.
  */
 void frame_write(uint8_t *frame, const struct frame_address *address, uint16_t from_port,
-		 uint32_t payload);
+		 uint32_t payload, uint64_t number);
 
 /* The headers that a port wrote last, which are mostly those of the next frame. Zeroed: none. */
 struct frame_template {
 	uint32_t payload, headers;
 	uint16_t from_port;
-	uint8_t bytes[ENCAP_PDU_HEADERS];
+	uint64_t number;
+	uint8_t bytes[ENCAP_HEADERS_MAX];
 };
-
-void frame_template_set(struct frame_template *t, const struct frame_address *address,
-			uint16_t from_port, uint32_t payload);
 
 /* Frames that go to one address, of one flow. */
 struct frame_flow {
 	struct frame_template *template;
 	const struct frame_address *address;
 	uint16_t from_port;
+	bool varies;	 /* each frame has headers of its own */
+	uint64_t number; /* of the first */
 };
+
+void frame_template_set(struct frame_template *t, const struct frame_flow *flow, uint32_t payload,
+			uint64_t number);
 
 /* Bytes that are copied at once; the last block of a header overlaps the one before. */
 #define FRAME_BLOCK 16u
@@ -104,15 +114,19 @@ struct frame_head {
 	struct frame_blocks plain; /* if that is their length */
 };
 
-static inline struct frame_head frame_head(const struct frame_flow *flow, uint32_t payload)
+/* Of the i-th frame. */
+static inline struct frame_head frame_head(const struct frame_flow *flow, uint32_t payload,
+					   unsigned i)
 {
+	uint64_t number;
 	struct frame_template *t;
 
 	if (!flow)
 		return (struct frame_head){0};
 	t = flow->template;
-	if (t->payload != payload || t->from_port != flow->from_port)
-		frame_template_set(t, flow->address, flow->from_port, payload);
+	number = flow->varies ? flow->number + i : 0;
+	if (t->payload != payload || t->from_port != flow->from_port || t->number != number)
+		frame_template_set(t, flow, payload, number);
 	return (struct frame_head){
 		.length = t->headers,
 		.bytes = t->bytes,
@@ -152,7 +166,7 @@ uint32_t frame_payload(const uint8_t *frame, uint32_t length, uint32_t *headers)
 /* The headers that a port read last, which are mostly those of the next frame. Zeroed: none. */
 struct frame_seen {
 	uint32_t length, headers, payload;
-	uint8_t bytes[ENCAP_PDU_HEADERS];
+	uint8_t bytes[ENCAP_HEADERS_MAX];
 };
 
 uint32_t frame_see(struct frame_seen *seen, const uint8_t *frame, uint32_t length,

@@ -28,11 +28,14 @@ void *io_fail(struct io_error *error, const char *format, ...)
 	return NULL;
 }
 
-void io_write(struct io *io, unsigned flow, const struct packet *first, const struct io_buf *bufs,
-	      unsigned n)
+void io_write(struct io *io, unsigned flow, uint64_t number, const struct packet *first,
+	      const struct io_buf *bufs, unsigned n)
 {
-	const struct frame_flow frames = {&io->template, &io->address,
-					  (uint16_t)(FRAME_PORT + flow)};
+	const struct frame_flow frames = {.template = &io->template,
+					  .address = &io->address,
+					  .from_port = (uint16_t)(FRAME_PORT + flow),
+					  .varies = frame_varies(&io->address),
+					  .number = number};
 
 	packet_write_frames(first, bufs, n, io->frames ? &frames : NULL);
 }

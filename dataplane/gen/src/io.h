@@ -84,9 +84,12 @@ struct io {
 
 struct packet;
 
-/* As packet_write, with the headers of frames if the port carries frames. */
-void io_write(struct io *io, unsigned flow, const struct packet *first, const struct io_buf *bufs,
-	      unsigned n);
+/*
+ * As packet_write, with the headers of frames if the port carries frames. `number` is that of the
+ * first packet among all that were due.
+ */
+void io_write(struct io *io, unsigned flow, uint64_t number, const struct packet *first,
+	      const struct io_buf *bufs, unsigned n);
 
 struct io_error {
 	char text[256];

@@ -152,7 +152,7 @@ static const char help[] =
 	"PORT: udp:IP:PORT | packet:IFACE | dray:NAME | dpdk:DEVICE | null    RATE: 1000pps | "
 	"2Mpps | 1Gbps | max    TIME: 250us | 1.5s\n"
 	"ENCAP: qinq:s=N,c=N | gre-mpls:label=N,key=N,from=IP,to=IP | "
-	"gtpu:teid=N,from=IP,to=IP[,pdu=up|down,qfi=N]\n"
+	"gtpu:teid=N,from=IP,to=IP[,tunnels=N][,pdu=up|down,qfi=N | ,nru=dl]\n"
 	"IP:   192.0.2.1 | [fd00::1] | [fe80::1%IFACE]\n"
 	"\n"
 	"all:        --packets N  --duration TIME  --stream ID  --interval TIME  --busy  --spin "

@@ -343,17 +343,18 @@ CRC32C_INLINE void write_run(const struct packet *p, const struct io_buf *bufs, 
 	struct words whole = whole_words(p), brief = short_words(p);
 	const bool summed = p->flags & PACKET_SUMMED, filled = summed || p->type != PACKET_DATA;
 
-	for (unsigned some; n; bufs += some, n -= some) {
-		const struct frame_head head = frame_head(flow, bufs->length);
+	for (unsigned i = 0, some; i < n; bufs += some, i += some) {
+		const struct frame_head head = frame_head(flow, bufs->length, i);
+		const unsigned alike = flow && flow->varies ? 1 : n - i;
 
 		if (bufs->length >= PACKET_HEADER)
-			some = write_whole(whole, bufs, n, summed, &head, step);
+			some = write_whole(whole, bufs, alike, summed, &head, step);
 		else if (filled)
-			some = write_short(brief, bufs, n, bufs->length, true, &head, step);
+			some = write_short(brief, bufs, alike, bufs->length, true, &head, step);
 		else if (bufs->length == LEAST)
-			some = write_short(brief, bufs, n, LEAST, false, &head, step);
+			some = write_short(brief, bufs, alike, LEAST, false, &head, step);
 		else
-			some = write_short(brief, bufs, n, bufs->length, false, &head, step);
+			some = write_short(brief, bufs, alike, bufs->length, false, &head, step);
 		whole.w[SEQUENCE] += some;
 		brief.w[SHORT_BEGIN] += (uint64_t)some << 32;
 	}

@@ -125,7 +125,7 @@ static void stamp_each(const struct sender *s, struct batch *b, struct packet pa
 
 	for (unsigned i = b->done; i < b->n; i++) {
 		packet.intended = b->each[i] = schedule_due(&next);
-		io_write(s->run->io, b->flow, &packet, b->bufs + i, 1);
+		io_write(s->run->io, b->flow, next.packets, &packet, b->bufs + i, 1);
 		packet.sequence++;
 		schedule_pass(&next, 1);
 	}
@@ -147,7 +147,8 @@ static void stamp(const struct sender *s, struct batch *b)
 	if (b->several)
 		stamp_each(s, b, first);
 	else
-		io_write(s->run->io, b->flow, &first, b->bufs + b->done, b->n - b->done);
+		io_write(s->run->io, b->flow, s->schedule.packets, &first, b->bufs + b->done,
+			 b->n - b->done);
 }
 
 /* The port takes packets again, or they are no longer worth sending. */
@@ -399,7 +400,7 @@ static bool say_end(struct sender *s)
 	if (o->check)
 		buf.payload_sum = packet_fill(buf.data, buf.length, s->sent);
 	end.sent = end.intended = clock_now();
-	io_write(io, 0, &end, &buf, 1);
+	io_write(io, 0, s->schedule.packets, &end, &buf, 1);
 	if (io->ops->send(io, 0, &buf, 1) == 1)
 		return true;
 	io->ops->discard(io, &buf, 1);

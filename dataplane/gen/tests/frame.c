@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Frames: written, read, turned and remembered, plain and in each encapsulation. */
 #include "frame.h"
+#include "packet.h"
 
 #include "support.h"
 
@@ -15,7 +16,7 @@ static void frames(void)
 	uint32_t sum = 0, headers;
 
 	memset(f, 0, sizeof(f));
-	frame_write(f, &a, 5013, 56);
+	frame_write(f, &a, 5013, 56, 0);
 	for (unsigned i = 14; i < 34; i += 2)
 		sum += (uint32_t)f[i] << 8 | f[i + 1];
 	CHECK_EQ((sum & 0xffff) + (sum >> 16), 0xffff); /* RFC 1071 */
@@ -79,14 +80,14 @@ static void frames6(void)
 	 * its complement.
 	 */
 	f[62] = 'A';
-	frame_write(f, &a, 5010, 1);
+	frame_write(f, &a, 5010, 1, 0);
 	CHECK(memcmp(f, begin, sizeof(begin)) == 0);
 	frame_finish(f, 62, 1);
 	CHECK_EQ(f[60] << 8 | f[61], 0x9db3);
 	for (unsigned n = 0; n <= 138; n++) {
 		for (unsigned i = 0; i < n; i++)
 			f[62 + i] = (uint8_t)(i * 73 + n);
-		frame_write(f, &a, 5013, n);
+		frame_write(f, &a, 5013, n, 0);
 		frame_finish(f, 62, n);
 		CHECK_EQ(sum6(f, n), 0xffff);
 		CHECK_EQ(frame_payload(f, 62 + n, &headers), n);
@@ -111,7 +112,7 @@ static void no_zero_sum(void)
 	uint8_t f[64] = {0};
 	uint32_t sum;
 
-	frame_write(f, &a, 5010, 2);
+	frame_write(f, &a, 5010, 2, 0);
 	sum = 0xffff - sum6(f, 2);
 	f[62] = (uint8_t)(sum >> 8);
 	f[63] = (uint8_t)sum;
@@ -130,7 +131,7 @@ static uint32_t encapsulated(uint8_t *f, const struct encap *encap, uint16_t por
 				  .to_port = 5010,
 				  .encap = encap};
 
-	frame_write(f, &a, port, payload);
+	frame_write(f, &a, port, payload, port - 5010u);
 	return frame_headers_to(&a);
 }
 
@@ -174,6 +175,7 @@ static void encapsulations(void)
 	one_encapsulation("gtpu:teid=4294967290,from=198.18.0.2,to=198.18.0.1", 78);
 	one_encapsulation(uplink, 86);
 	one_encapsulation("gtpu:teid=9,from=198.18.0.2,to=198.18.0.1,qfi=0,pdu=down", 86);
+	one_encapsulation("gtpu:teid=1,from=198.18.0.2,to=198.18.0.1,tunnels=10000,nru=dl", 93);
 }
 
 /* Put four bytes of numbers into a frame of GTP-U, as TS 29.281 (5.1) has them. */
@@ -281,12 +283,16 @@ static void remembered(const struct frame_address *a)
 
 	for (unsigned i = 0; i < 40; i++) {
 		uint16_t from_port = (uint16_t)(FRAME_PORT + i / 2 % 3);
-		struct frame_flow flow = {&template, a, from_port};
+		struct frame_flow flow = {.template = &template,
+					  .address = a,
+					  .from_port = from_port,
+					  .varies = frame_varies(a),
+					  .number = i / 4};
 		struct frame_head head;
 
 		payload = 18 + i / 8 % 5;
-		frame_write(want, a, from_port, payload);
-		head = frame_head(&flow, payload);
+		frame_write(want, a, from_port, payload, i / 4);
+		head = frame_head(&flow, payload, 0);
 		frame_put(&head, got + headers);
 		CHECK(memcmp(got, want, headers) == 0);
 		CHECK_EQ(frame_find(&seen, got, headers + payload, &other), payload);
@@ -320,6 +326,7 @@ static void all_remembered(void)
 		{.kind = ENCAP_GRE_MPLS, .tag = 3, .user = 4, .from = 5, .to = 6},
 		{.kind = ENCAP_GTPU, .user = 7, .from = 8, .to = 9},
 		{.kind = ENCAP_GTPU, .user = 7, .container = true, .qfi = 9},
+		{.kind = ENCAP_GTPU, .user = 7, .tunnels = 3, .nru = true},
 		{.spread = ENCAP_SPREAD_TO}};
 	struct frame_address plain = {.to_port = FRAME_PORT}, a = example6();
 
@@ -341,7 +348,7 @@ static void same_outer_headers(void)
 	uint8_t frame[120] = {0};
 	uint32_t headers;
 
-	frame_write(frame, &a, FRAME_PORT, 20);
+	frame_write(frame, &a, FRAME_PORT, 20, 0);
 	frame[FRAME_HEADERS + 1] = 1;	 /* an echo request: not a tunnel's */
 	CHECK(!alike(&seen, frame, 98)); /* nothing was seen yet */
 	CHECK_EQ(frame_find(&seen, frame, 98, &headers), 56);
@@ -370,7 +377,13 @@ static void encapsulation_options(void)
 					  "gtpu:teid=1,from=1.1.1.1,to=1.1.1.2,pdu=up",
 					  "gtpu:teid=1,from=1.1.1.1,to=1.1.1.2,qfi=9",
 					  "gtpu:teid=1,from=1.1.1.1,to=1.1.1.2,pdu=across,qfi=9",
-					  "gtpu:teid=1,from=1.1.1.1,to=1.1.1.2,pdu=up,qfi=64"};
+					  "gtpu:teid=1,from=1.1.1.1,to=1.1.1.2,pdu=up,qfi=64",
+					  "gtpu:teid=1,from=1.1.1.1,to=1.1.1.2,tunnels=0",
+					  "gtpu:teid=1,from=1.1.1.1,to=1.1.1.2,tunnels=1000001",
+					  "gtpu:teid=1,from=1.1.1.1,to=1.1.1.2,nru=dl",
+					  "gtpu:teid=1,from=1.1.1.1,to=1.1.1.2,tunnels=2,nru=ul",
+					  "gtpu:teid=1,from=1.1.1.1,to=1.1.1.2,tunnels=2,nru=dl,"
+					  "pdu=down,qfi=1"};
 	struct encap encap = {0};
 
 	for (unsigned i = 0; i < sizeof(bad) / sizeof(*bad); i++)
@@ -378,6 +391,44 @@ static void encapsulation_options(void)
 	CHECK(encap_read("qinq:s=4094,c=4000", &encap) == NULL && encap.tag == 4094 &&
 	      encap.user == 4000);
 	CHECK(encap_check_flows(&encap, 95) == NULL && encap_check_flows(&encap, 96) != NULL);
+	CHECK(encap_read("gtpu:teid=4294957296,from=1.1.1.1,to=1.1.1.2,tunnels=10000", &encap) ==
+	      NULL);
+	CHECK(encap_check_flows(&encap, 256) == NULL);
+	encap.tunnels++;
+	CHECK(encap_check_flows(&encap, 1) != NULL);
+}
+
+/* Each packet of a flow is of the next tunnel, and the packets of a tunnel are counted. */
+static void tunnels(void)
+{
+	struct encap encap = {.spread = ENCAP_SPREAD_FROM};
+	struct frame_address a = {
+		.from_ip = {10, 60, 0, 1}, .to_port = FRAME_PORT, .encap = &encap};
+	struct frame_template template = {0};
+	uint8_t frames[7][200] = {0};
+	struct io_buf bufs[7];
+	struct frame_flow flow = {&template, &a, FRAME_PORT, true, 8};
+	struct packet packet = {.type = PACKET_DATA, .stream = 1};
+
+	CHECK(encap_read("gtpu:teid=9,from=1.1.1.1,to=1.1.1.2,tunnels=3,nru=dl", &encap) == NULL);
+	CHECK(frame_varies(&a));
+	for (unsigned i = 0; i < 7; i++)
+		bufs[i] = (struct io_buf){.data = frames[i] + ENCAP_NRU_HEADERS,
+					  .length = PACKET_SHORT + i / 2};
+	packet_write_frames(&packet, bufs, 7, &flow);
+	for (unsigned i = 0; i < 7; i++) {
+		const uint8_t *gtp = frames[i] + FRAME_HEADERS, *ip = gtp + 23;
+		uint32_t headers, user = (8 + i) % 3, number = (8 + i) / 3;
+
+		CHECK_EQ(frame_payload(frames[i], ENCAP_NRU_HEADERS + PACKET_SHORT + i / 2,
+				       &headers),
+			 PACKET_SHORT + i / 2);
+		CHECK_EQ(headers, ENCAP_NRU_HEADERS);
+		CHECK_EQ(gtp[7], 9 + user);
+		CHECK_EQ(gtp[17], number);
+		CHECK_EQ(gtp[22], number);
+		CHECK_EQ(ip[15], 1 + user);
+	}
 }
 
 int main(void)
@@ -392,5 +443,6 @@ int main(void)
 	all_remembered();
 	same_outer_headers();
 	encapsulation_options();
+	tunnels();
 	return 0;
 }

@@ -376,7 +376,11 @@ static void in_frames(const struct frame_address *address)
 	static const uint32_t lengths[] = {PACKET_SHORT, 22, 22, PACKET_HEADER, 40};
 	static uint8_t frames[RUN][256];
 	struct frame_template template = {0};
-	const struct frame_flow flow = {&template, address, FRAME_PORT + 3};
+	const struct frame_flow flow = {.template = &template,
+					.address = address,
+					.from_port = FRAME_PORT + 3,
+					.varies = frame_varies(address),
+					.number = 5};
 	const uint32_t headers = frame_headers_to(address);
 	struct packet p = example();
 	uint8_t want[256];
@@ -391,7 +395,7 @@ static void in_frames(const struct frame_address *address)
 		struct io_buf alone = {.data = want + 1 + headers, .length = lengths[i]};
 
 		memset(want, 0x55, sizeof(want));
-		frame_write(want + 1, address, FRAME_PORT + 3, lengths[i]);
+		frame_write(want + 1, address, FRAME_PORT + 3, lengths[i], 5 + i);
 		packet_write(&p, &alone, 1);
 		CHECK(memcmp(frames[i], want, sizeof(want)) == 0);
 	}
@@ -399,7 +403,8 @@ static void in_frames(const struct frame_address *address)
 
 static void all_frames(void)
 {
-	static const struct encap tunnel = {.kind = ENCAP_GTPU, .user = 7};
+	static const struct encap tunnel = {.kind = ENCAP_GTPU, .user = 7},
+				  tunnels = {.kind = ENCAP_GTPU, .tunnels = 3};
 	struct frame_address a = {.to_port = FRAME_PORT, .to_mac = {2, 4, 6}};
 
 	in_frames(&a);
@@ -407,6 +412,8 @@ static void all_frames(void)
 	in_frames(&a);
 	a.ip6 = false;
 	a.encap = &tunnel;
+	in_frames(&a);
+	a.encap = &tunnels;
 	in_frames(&a);
 }
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Frames in encapsulations, as draygen-dpdk writes them to a file: held against what scapy builds, and checked by tshark."""
 import os
+import struct
 import subprocess
 import sys
 import tempfile
@@ -86,6 +87,30 @@ class Wire(unittest.TestCase):
             container = GTPPDUSessionContainer(ExtHdrLen=1, type=kind, QFI=9, NextExtHdr=0)
             self.check(["--encap", "gtpu:teid=9,from=198.18.0.2,to=198.18.0.1,pdu=%s,qfi=9" % direction, "--spread", "from"], 104,
                        lambda flow, packet: self.gtpu(flow, packet, container))
+
+    def tunnelled(self, container, more):
+        """Six packets of one flow in four tunnels: what is before each packet but Ethernet, and what tshark reads."""
+        frames = self.sent("--flows", "1", "--encap", "gtpu:teid=4294967292,from=198.18.0.2,to=198.18.0.1,tunnels=4," + container, "--spread", "to",
+                           "--size", str(78 + more + 56))[:PACKETS]
+        for i, frame in enumerate(frames):
+            user = i % 4
+            packet = IP(src=FROM, dst="203.0.113.%d" % (9 + user), id=0, flags="DF", ttl=64) / UDP(sport=5010, dport=6000, chksum=0) / Raw(frame[-56:])
+            length = len(packet) + more
+            head = outer("198.18.0.2", "198.18.0.1") / UDP(sport=2152, dport=2152, chksum=0) / Raw(
+                struct.pack(">BBHI", 0x34, 255, length, 4294967292 + user) + frame[50:50 + more] + bytes(packet))
+            self.assertEqual(frame[14:].hex(), bytes(head).hex())
+        tshark.check(self, self.file)
+        return [frame[50:50 + more].hex() for frame in frames]
+
+    def test_tunnels_of_n3(self):
+        self.assertEqual(self.tunnelled("pdu=down,qfi=9", 8), ["00000085" + "01000900"] * PACKETS)
+
+    def test_tunnels_of_f1u(self):
+        """TS 38.425, 5.5.2.1, in TS 29.281's extension header, and TS 38.323, 6.2.2.3."""
+        self.assertEqual(self.tunnelled("nru=dl", 15), ["00000084" + "02" + "0000" + "%06x" % (i // 4) + "00" + "00" + "80%04x" % (i // 4)
+                                                       for i in range(PACKETS)])
+        numbers = tshark.read(self.file, "-c", str(PACKETS), "-T", "fields", "-e", "gtp.teid", "-e", "nrup.pdu_type", "-e", "nrup.seq_num").split("\n")[:-1]
+        self.assertEqual(numbers, ["0x%08x\t0\t%d" % (4294967292 + i % 4, i // 4) for i in range(PACKETS)])
 
 
 if __name__ == "__main__":
