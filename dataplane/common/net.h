@@ -21,6 +21,7 @@
 #define TYPE_VLAN 0x8100u /* C-tag */
 #define TYPE_IP6 0x86ddu
 #define TYPE_MPLS 0x8847u  /* unicast, RFC 3032 section 5 */
+#define TYPE_ECPRI 0xaefeu /* without a VLAN tag, or after it */
 #define TYPE_SVLAN 0x88a8u /* S-tag, IEEE 802.1ad */
 
 #define PROTOCOL_UDP 17u

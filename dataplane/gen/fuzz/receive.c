@@ -77,6 +77,8 @@ static const struct encap *encapsulation(uint8_t bits)
 	return which < sizeof(all) / sizeof(*all) ? &all[which] : NULL;
 }
 
+static struct fronthaul fronthaul;
+
 /* One that goes back is read as what it was. */
 static void turn(uint8_t *frame, uint32_t length, uint32_t headers, uint32_t payload)
 {
@@ -104,6 +106,11 @@ static void add(struct receiver *r, uint8_t *frame, uint32_t length, uint8_t bit
 	uint32_t payload, headers = frame_headers_to(&address), again;
 	struct frame_like like;
 
+	if (bits >> 1 == 0x7f) {
+		address.fronthaul = &fronthaul;
+		address.encap = NULL;
+		headers = FRAME_HEADERS;
+	}
 	if (bits & 0x80 && length >= headers) {
 		frame_write(frame, &address, FRAME_PORT + (bits >> 4 & 3), length - headers, bits);
 		put_right(frame + headers, length - headers);
@@ -163,6 +170,12 @@ static void take(struct receiver *r)
 	     r->bursts->delay.sum == r->alone->delay.sum);
 }
 
+static uint64_t judged(const struct windows_plane *p)
+{
+	must(p->after_opening.n == p->on_time + p->late);
+	return p->early + p->on_time + p->late + p->sent_late;
+}
+
 static void check(const struct tracker *t, uint64_t frames)
 {
 	const struct tracker_counts *c = &t->counts;
@@ -173,6 +186,8 @@ static void check(const struct tracker *t, uint64_t frames)
 	must(t->delay.n + c->clock_errors == c->received);
 	must(tracker_expected(t) >= c->received);
 	must(c->reordered <= c->received);
+	must(judged(&t->windows.planes[FRONTHAUL_C]) + judged(&t->windows.planes[FRONTHAUL_U]) <=
+	     c->received);
 }
 
 static struct tracker *begin(size_t bits)
@@ -181,13 +196,17 @@ static struct tracker *begin(size_t bits)
 
 	must(t != NULL);
 	t->check = bits & 1;
+	t->windows.fronthaul = bits & 4 ? &fronthaul : NULL;
 	t->replies = bits & 2;
 	return t;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct receiver r = {.bursts = begin(size), .alone = begin(size)};
+	struct receiver r;
+
+	must(fronthaul_read("scs=30", &fronthaul) == NULL);
+	r = (struct receiver){.bursts = begin(size), .alone = begin(size)};
 
 	while (size >= 2) {
 		uint32_t length = (data[0] | (uint32_t)data[1] << 8) % FRAME;

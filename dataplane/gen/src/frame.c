@@ -22,6 +22,10 @@ void frame_write(uint8_t *frame, const struct frame_address *a, uint16_t from_po
 {
 	uint8_t *udp = frame + frame_headers(a->ip6) - UDP;
 
+	if (a->fronthaul) {
+		fronthaul_write(frame, a, payload, number);
+		return;
+	}
 	if (a->encap) {
 		encap_write(frame, a, from_port, payload, number);
 		return;
@@ -99,6 +103,8 @@ uint32_t frame_payload(const uint8_t *frame, uint32_t length, uint32_t *headers)
 	*headers = frame_headers(get16(h + 12) == TYPE_IP6);
 	if (length < *headers)
 		return 0;
+	if (get16(h + 12) == TYPE_VLAN)
+		return fronthaul_payload(h, length);
 	if (*headers == FRAME_HEADERS && get16(h + 12) != TYPE_IP4)
 		return encap_payload(frame, length, headers);
 	n = *headers == FRAME_HEADERS6 ? datagram6(h + ETHERNET)
@@ -144,6 +150,8 @@ void frame_turn(uint8_t *frame, uint32_t headers)
 	if (encap_turn(frame, headers))
 		return;
 	frame_exchange(frame, frame + 6, 6);
+	if (get16(frame + 12) == TYPE_VLAN)
+		return; /* a fronthaul's */
 	if (headers == FRAME_HEADERS6)
 		frame_exchange(ip + 8, ip + 24, 16);
 	else

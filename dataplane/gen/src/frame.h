@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "encap.h"
+#include "fronthaul.h"
 
 #define FRAME_HEADERS 42u  /* bytes over IPv4: 14 + 20 + 8 */
 #define FRAME_HEADERS6 62u /* over IPv6: 14 + 40 + 8 */
@@ -19,7 +20,8 @@ struct frame_address {
 	uint8_t from_mac[6], to_mac[6];
 	uint8_t from_ip[16], to_ip[16]; /* network order; of IPv4 the first four bytes */
 	uint16_t to_port;
-	const struct encap *encap; /* NULL: plain frames of one user */
+	const struct encap *encap;	   /* NULL: plain frames of one user */
+	const struct fronthaul *fronthaul; /* NULL: frames carry IP */
 };
 
 static inline uint32_t frame_headers(bool ip6)
@@ -39,12 +41,12 @@ void frame_exchange(uint8_t *a, uint8_t *b, size_t n);
 /* Whether packets of one flow have headers of their own, which depend on their number. */
 static inline bool frame_varies(const struct frame_address *address)
 {
-	return address->encap && encap_varies(address->encap);
+	return address->fronthaul || (address->encap && encap_varies(address->encap));
 }
 
 /*
  * Write the headers before a payload of that many bytes. Flow n has the source port FRAME_PORT + n.
- * The number of the packet, among all that were due, matters only if frame_varies.
+ * The number of the packet, among all that are due, matters only if frame_varies.
  */
 void frame_write(uint8_t *frame, const struct frame_address *address, uint16_t from_port,
 		 uint32_t payload, uint64_t number);
@@ -158,8 +160,8 @@ void frame_finish(uint8_t *frame, uint32_t headers, uint32_t payload);
 /*
  * Bytes of the UDP payload, which begins after *headers; 0 if the frame is not a whole UDP datagram
  * over IPv4 without options, plain or in one of the encapsulations of encap.h (whose *headers say
- * which), or over IPv6 without extension headers. The sender may still be writing
- * to the frame: the result is within `length` even then. Checksums are not checked.
+ * which), or over IPv6 without extension headers, or a message of a fronthaul. The sender may still
+ * be writing to the frame: the result is within `length` even then. Checksums are not checked.
  */
 uint32_t frame_payload(const uint8_t *frame, uint32_t length, uint32_t *headers);
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "net.h"
 #include "packet.h"
 
 #define HOLD_NS (20 * NS_PER_MS)
@@ -90,8 +91,10 @@ bool io_await_peers(struct io *const *ios, unsigned n, const struct options *o,
 			       without->name, (double)o->peer_timeout_ns / (double)NS_PER_SECOND);
 	for (unsigned i = 0; i < n; i++)
 		if (size > ios[i]->frame_max)
-			return io_fail(error, "frames of %u bytes do not fit %s: at most %u", size,
-				       ios[i]->name, ios[i]->frame_max);
+			return io_fail(error,
+				       "frames of %u bytes do not fit %s: at most %u; they need an "
+				       "MTU of %u",
+				       size, ios[i]->name, ios[i]->frame_max, size - ETHERNET);
 	return true;
 }
 
@@ -121,6 +124,7 @@ void io_set_destination(struct io *io, const struct options *o)
 	memset(a->to_ip, 0xff, 4);
 	a->to_port = FRAME_PORT;
 	a->encap = o->encap.kind || o->encap.spread ? &o->encap : NULL;
+	a->fronthaul = o->fronthaul.scs ? &o->fronthaul : NULL;
 	if (!o->to_text)
 		return;
 	a->to_port = address_port(&o->to);

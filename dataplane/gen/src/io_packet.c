@@ -22,6 +22,7 @@
 
 #include "frame.h"
 #include "io.h"
+#include "net.h"
 
 /* where the kernel expects a frame to send */
 #define TX_OFFSET (TPACKET2_HDRLEN - sizeof(struct sockaddr_ll))
@@ -348,17 +349,18 @@ static int make_rings(struct io_packet *p, const struct options *o)
 }
 
 /*
- * Receive only incoming frames: IPv4, frames with a VLAN tag or an MPLS label, and UDP over IPv6
- * (other IPv6 is neighbour discovery). A socket takes one protocol or all, so it takes all, and a
- * filter selects. The kernel has removed one of two tags. A sender receives nothing. Returns the
- * protocol to bind to, or -errno.
+ * Receive only incoming frames: IPv4, eCPRI, frames with a VLAN tag or an MPLS label, and UDP over
+ * IPv6 (other IPv6 is neighbour discovery). A socket takes one protocol or all, so it takes all,
+ * and a filter selects. The kernel has removed one of two tags. A sender receives nothing. Returns
+ * the protocol to bind to, or -errno.
  */
 static int choose(int fd, const struct options *o)
 {
 	struct sock_filter filter[] = {
 		BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 12), /* the type of the frame */
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ETH_P_IP, 5, 0),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ETH_P_8021Q, 4, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ETH_P_IP, 6, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ETH_P_8021Q, 5, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, TYPE_ECPRI, 4, 0),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ETH_P_MPLS_UC, 3, 0),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ETH_P_IPV6, 0, 3),
 		BPF_STMT(BPF_LD | BPF_B | BPF_ABS, ETH_HLEN + 6), /* the next header */

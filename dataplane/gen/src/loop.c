@@ -216,6 +216,7 @@ static bool begin_way(struct loop *l, struct way *w, struct io *from, struct io 
 		return false;
 	w->tracker->check = w->options.check;
 	w->tracker->intervals = w->options.interval_ns != 0;
+	w->tracker->windows.fronthaul = w->options.fronthaul.scs ? &w->options.fronthaul : NULL;
 	return true;
 }
 

@@ -61,7 +61,8 @@ enum option_id {
 	O_HOLD,
 	O_ENCAP,
 	O_SPREAD,
-	O_BACK_ENCAP
+	O_BACK_ENCAP,
+	O_FRONTHAUL
 };
 
 static const struct option known[] = {{"port", required_argument, NULL, O_PORT},
@@ -104,6 +105,7 @@ static const struct option known[] = {{"port", required_argument, NULL, O_PORT},
 				      {"encap", required_argument, NULL, O_ENCAP},
 				      {"spread", required_argument, NULL, O_SPREAD},
 				      {"back-encap", required_argument, NULL, O_BACK_ENCAP},
+				      {"fronthaul", required_argument, NULL, O_FRONTHAUL},
 				      {0}};
 
 static unsigned roles_of(int id)
@@ -114,6 +116,8 @@ static unsigned roles_of(int id)
 		return FOR_SINK;
 	case O_CLOSED:
 		return FOR_PING;
+	case O_FRONTHAUL:
+		return ALL & ~FOR_PING;
 	case O_TIMEOUT:
 		return FOR_PING | FOR_LOOP;
 	case O_TO_PORT:
@@ -153,6 +157,8 @@ static const char help[] =
 	"2Mpps | 1Gbps | max    TIME: 250us | 1.5s\n"
 	"ENCAP: qinq:s=N,c=N | gre-mpls:label=N,key=N,from=IP,to=IP | "
 	"gtpu:teid=N,from=IP,to=IP[,tunnels=N][,pdu=up|down,qfi=N | ,nru=dl]\n"
+	"FRONTHAUL: scs=15|30|60|120[,prb=N][,layers=N][,vlan=N][,t1a-cp=US-US][,t1a-up=US-US]"
+	"[,t2a-cp=US-US][,t2a-up=US-US]\n"
 	"IP:   192.0.2.1 | [fd00::1] | [fe80::1%IFACE]\n"
 	"\n"
 	"all:        --packets N  --duration TIME  --stream ID  --interval TIME  --busy  --spin "
@@ -166,6 +172,7 @@ static const char help[] =
 	"ping:       --closed  --timeout TIME\n"
 	"loop:       --to-port PORT  --both  --back-to IP:PORT  --back-to-mac MAC  --back-encap "
 	"ENCAP  --timeout TIME\n"
+	"frames:     --fronthaul FRONTHAUL (not ping)\n"
 	"sink:       --reflect  --once  --size BYTES|imix (of what a null port makes)\n"
 	"dpdk ports: --eal \"ARGUMENT ...\"  --queues N  --descriptors N  --mtu BYTES  --from IP   "
 	"       (in draygen-dpdk)\n"
@@ -173,7 +180,7 @@ static const char help[] =
 	"Results are JSON, one object a line. SIGINT and SIGTERM end a role, with its result. All "
 	"of it: dataplane/gen/README.md\n"
 	"exit: 0 done, 1 error, 2 wrong usage, 4 --strict and something was lost, unsent, doubled, "
-	"reordered or corrupt\n";
+	"reordered, corrupt, early or late\n";
 
 const char *options_role(enum role role)
 {
@@ -276,6 +283,9 @@ static bool set_how_to_send(struct options *o, int id, const char *text)
 	case O_BACK_ENCAP:
 		o->back_encap_text = text;
 		return true;
+	case O_FRONTHAUL:
+		o->fronthaul_text = text;
+		return true; /* check_fronthaul reads it */
 	case O_SIZE:
 		o->imix = strcmp(text, "imix") == 0;
 		return o->imix ||
@@ -292,6 +302,7 @@ static bool set_how_to_send(struct options *o, int id, const char *text)
 		o->granularity_given = true;
 		return time_between(text, 0, 100000000, &o->granularity_ns);
 	case O_CATCH_UP:
+		o->catch_up_given = true;
 		return time_between(text, 1, 3600000000000, &o->catch_up_ns);
 	case O_FLOWS:
 		return between32(text, 1, 256, &o->flows);

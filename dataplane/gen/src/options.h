@@ -8,6 +8,7 @@
 
 #include "address.h"
 #include "encap.h"
+#include "fronthaul.h"
 #include "units.h"
 
 #define BURST_MAX 1024u
@@ -23,8 +24,10 @@ struct options {
 	union address to; /* valid if to_text is set */
 	uint32_t headers; /* bytes before the payload of a sent frame */
 	uint8_t to_mac[6];
-	const char *encap_text, *spread_text;	    /* NULL: not given */
-	struct encap encap;			    /* if one of them is given */
+	const char *encap_text, *spread_text; /* NULL: not given */
+	struct encap encap;		      /* if one of them is given */
+	const char *fronthaul_text;
+	struct fronthaul fronthaul;		    /* if it is given */
 	uint64_t packets, duration_ns, interval_ns; /* 0: none */
 	uint32_t stream;			    /* sink: 0 is the first stream to arrive */
 	uint64_t spin_ns, buffer;
@@ -38,7 +41,7 @@ struct options {
 	struct rate rate;
 	int32_t layer_bytes; /* that a rate in bit/s counts in addition to the frame */
 	uint32_t burst, flows;
-	bool granularity_given;
+	bool granularity_given, catch_up_given;
 	uint64_t granularity_ns, catch_up_ns, warmup;
 	bool closed;
 	uint64_t timeout_ns;

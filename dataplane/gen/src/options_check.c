@@ -38,6 +38,11 @@ static bool is_kind(const char *port, const char *kind)
 	return strncmp(port, kind, strlen(kind)) == 0;
 }
 
+static bool is_framed(const char *port)
+{
+	return is_kind(port, "packet:") || is_kind(port, "dray:") || is_kind(port, "dpdk:");
+}
+
 static int check_to(struct options *o)
 {
 	if (!o->to_text)
@@ -88,6 +93,34 @@ static int check_encap(struct options *o)
 	if (read_encap("--back-encap", o->back_encap_text, o, &o->back_encap) < 0)
 		return -1;
 	o->headers = encap_headers(&o->encap);
+	return 0;
+}
+
+/* The fronthaul decides what is sent when; nothing is sent when its time is over. */
+static int check_fronthaul(struct options *o, const struct options *usual)
+{
+	const struct fronthaul_window *t1a = o->fronthaul.t1a;
+	const char *wrong;
+
+	if (!o->fronthaul_text)
+		return 0;
+	if (!is_framed(o->port) || (o->to_port && !is_framed(o->to_port)))
+		return options_wrong("--fronthaul is for packet, dray and dpdk ports");
+	if (o->to_text || o->back_to_text || o->from_given || o->encap_text || o->spread_text ||
+	    o->back_encap_text || o->size || o->imix || o->rate_text != usual->rate_text ||
+	    o->layer_text != usual->layer_text || o->burst != usual->burst ||
+	    o->flows != usual->flows || o->granularity_given)
+		return options_wrong(
+			"--fronthaul takes no --to, --from, --encap, --spread, --size, --rate, "
+			"--layer, --burst, --flows and --granularity: it decides what is sent");
+	wrong = fronthaul_read(o->fronthaul_text, &o->fronthaul);
+	if (wrong)
+		return options_wrong("--fronthaul: %s %s", o->fronthaul_text, wrong);
+	o->size = o->role == ROLE_SINK ? 0 : fronthaul_size_max(&o->fronthaul);
+	o->rate = (struct rate){.per_second = fronthaul_rate(&o->fronthaul)};
+	o->rate_text = "fronthaul";
+	if (!o->catch_up_given)
+		o->catch_up_ns = t1a[FRONTHAUL_U].most_ns - t1a[FRONTHAUL_U].least_ns;
 	return 0;
 }
 
@@ -150,7 +183,7 @@ static int check_ports(struct options *o)
 		return options_wrong("--spin auto is for dray ports: give a time");
 	if (o->role == ROLE_LOOP)
 		return check_loop(o);
-	if (o->role != ROLE_SINK && !o->to_text &&
+	if (o->role != ROLE_SINK && !o->to_text && !o->fronthaul_text &&
 	    (is_kind(o->port, "udp:") || is_kind(o->port, "packet:")))
 		return options_wrong("%s over %s needs --to IP:PORT", options_role(o->role),
 				     o->port);
@@ -186,7 +219,8 @@ int options_check(struct options *o, const struct options *usual)
 {
 	if (check_ports(o) < 0 || check_udp(o, usual) < 0 || check_dpdk(o, usual) < 0)
 		return -1;
-	if (check_to(o) < 0 || check_encap(o) < 0 || check_size(o) < 0)
+	if (check_to(o) < 0 || check_encap(o) < 0 || check_fronthaul(o, usual) < 0 ||
+	    check_size(o) < 0)
 		return -1;
 	if (o->role == ROLE_LOOP && check_back(o) < 0)
 		return -1;

@@ -184,6 +184,8 @@ void run_write_received(struct run *run, struct json *j, const struct tracker *t
 	json_histogram(j, "ipdv", &t->variation, true);
 	json_double(j, "jitter_ns", tracker_jitter(t));
 	json_double(j, "jitter_max_ns", t->jitter_max_ns);
+	if (t->windows.fronthaul)
+		windows_write(&t->windows, j);
 }
 
 bool run_received_clean(const struct tracker *t)
@@ -191,7 +193,8 @@ bool run_received_clean(const struct tracker *t)
 	const struct tracker_counts *c = &t->counts;
 
 	return tracker_expected(t) == c->received &&
-	       !(c->duplicates | c->reordered | c->corrupt | c->stale | c->clock_errors);
+	       !(c->duplicates | c->reordered | c->corrupt | c->stale | c->clock_errors |
+		 windows_missed(&t->windows));
 }
 
 struct json run_interval_begin(struct run *run, uint64_t now)

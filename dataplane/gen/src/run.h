@@ -68,7 +68,7 @@ void run_write_link(const struct run *run, struct json *j);
 /* Writes the end of the result, and returns the exit status. */
 int run_result_end(struct run *run, struct json *j, bool clean);
 
-/* Nothing lost, doubled, reordered, corrupt, stale or with wrong stamps. */
+/* Nothing lost, doubled, reordered, corrupt, stale, early, late or with wrong stamps. */
 bool run_received_clean(const struct tracker *tracker);
 
 int role_sink(const struct options *options, struct io *io);

@@ -13,6 +13,8 @@ struct schedule {
 	int32_t layer_bytes;
 	uint64_t rate;	/* packets or bits a second; 0: no schedule, always due */
 	uint32_t burst; /* packets due at the same time */
+	const struct fronthaul *fronthaul; /* NULL: at a rate */
+	uint64_t first;			   /* number of the first packet */
 	uint64_t start_ns;
 	uint64_t packets; /* whose time is past */
 	uint64_t units;	  /* the same in units of the rate: packets or bits */
@@ -23,13 +25,28 @@ struct schedule schedule_begin(const struct options *options, uint64_t start_ns)
 /* When the next burst is due; start_ns always if there is no rate. */
 uint64_t schedule_due(const struct schedule *schedule);
 
+/* Whether frames have different sizes. */
+static inline bool schedule_is_mixed(const struct schedule *schedule)
+{
+	return schedule->imix || schedule->fronthaul;
+}
+
 /* Bytes of the frame of packet i, counted from the first of all. */
-uint32_t schedule_imix_size(const struct schedule *schedule, uint64_t packet);
+uint32_t schedule_mixed_size(const struct schedule *schedule, uint64_t packet);
 
 static inline uint32_t schedule_size(const struct schedule *schedule, uint64_t packet)
 {
-	return schedule->imix ? schedule_imix_size(schedule, packet) : schedule->size;
+	return schedule_is_mixed(schedule) ? schedule_mixed_size(schedule, packet) : schedule->size;
 }
+
+/* The number of the next packet, for the headers of frames that depend on it. */
+static inline uint64_t schedule_number(const struct schedule *schedule)
+{
+	return schedule->first + schedule->packets;
+}
+
+/* How many packets are due with the next one. */
+uint32_t schedule_burst(const struct schedule *schedule);
 
 /* How many packets, in whole bursts, are due before that time; of a mix, in whole cycles. */
 uint64_t schedule_overdue(const struct schedule *schedule, uint64_t before);

@@ -125,7 +125,7 @@ static void stamp_each(const struct sender *s, struct batch *b, struct packet pa
 
 	for (unsigned i = b->done; i < b->n; i++) {
 		packet.intended = b->each[i] = schedule_due(&next);
-		io_write(s->run->io, b->flow, next.packets, &packet, b->bufs + i, 1);
+		io_write(s->run->io, b->flow, schedule_number(&next), &packet, b->bufs + i, 1);
 		packet.sequence++;
 		schedule_pass(&next, 1);
 	}
@@ -147,8 +147,8 @@ static void stamp(const struct sender *s, struct batch *b)
 	if (b->several)
 		stamp_each(s, b, first);
 	else
-		io_write(s->run->io, b->flow, s->schedule.packets, &first, b->bufs + b->done,
-			 b->n - b->done);
+		io_write(s->run->io, b->flow, schedule_number(&s->schedule), &first,
+			 b->bufs + b->done, b->n - b->done);
 }
 
 /* The port takes packets again, or they are no longer worth sending. */
@@ -163,7 +163,7 @@ static uint64_t bytes_of(const struct sender *s, const struct io_buf *bufs, unsi
 {
 	uint64_t bytes = (uint64_t)n * s->run->options->headers;
 
-	if (!s->schedule.imix)
+	if (!schedule_is_mixed(&s->schedule))
 		return bytes + (uint64_t)n * bufs->length;
 	for (unsigned i = 0; i < n; i++)
 		bytes += bufs[i].length;
@@ -265,7 +265,7 @@ static uint32_t set_lengths(const struct sender *s, struct batch *b)
 	const uint32_t headers = s->run->options->headers;
 	uint32_t longest = 0;
 
-	if (!s->schedule.imix)
+	if (!schedule_is_mixed(&s->schedule))
 		return b->bufs->length;
 	for (unsigned i = 0; i < b->n; i++) {
 		uint32_t length = schedule_size(&s->schedule, s->schedule.packets + i) - headers;
@@ -323,7 +323,7 @@ static uint64_t skip_late(struct sender *s, uint64_t now)
 		give_up(s, n);
 	/* what remains of a mix's cycle */
 	while ((due = sender_due(s, now)) < now && now - due > bound)
-		give_up(s, within(s, s->schedule.burst));
+		give_up(s, within(s, schedule_burst(&s->schedule)));
 	return due;
 }
 
@@ -339,7 +339,7 @@ static uint64_t due_now(const struct sender *s, struct batch *b)
 	if (paced(s) && s->schedule.burst == 1 && o->flows == 1 && !o->closed)
 		all = overdue(s, b->now);
 	b->several = all > 1;
-	return b->several ? all : within(s, s->schedule.burst);
+	return b->several ? all : within(s, schedule_burst(&s->schedule));
 }
 
 /* Send so many packets while there is time. Returns how many are left, or -errno. */
@@ -400,7 +400,7 @@ static bool say_end(struct sender *s)
 	if (o->check)
 		buf.payload_sum = packet_fill(buf.data, buf.length, s->sent);
 	end.sent = end.intended = clock_now();
-	io_write(io, 0, s->schedule.packets, &end, &buf, 1);
+	io_write(io, 0, FRONTHAUL_NO_NUMBER, &end, &buf, 1);
 	if (io->ops->send(io, 0, &buf, 1) == 1)
 		return true;
 	io->ops->discard(io, &buf, 1);

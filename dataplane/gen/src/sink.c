@@ -152,6 +152,7 @@ int role_sink(const struct options *o, struct io *io)
 	}
 	s.tracker->check = o->check;
 	s.tracker->intervals = o->interval_ns != 0;
+	s.tracker->windows.fronthaul = o->fronthaul.scs ? &o->fronthaul : NULL;
 	receive_all(&s);
 	j = run_result_begin(&run);
 	run_write_received(&run, &j, s.tracker);

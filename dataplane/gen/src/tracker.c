@@ -168,21 +168,24 @@ static void measure(struct tracker *t, const struct packet *p, unsigned n, uint6
 }
 
 /* A run that was not received before. */
-static void accept(struct tracker *t, const struct packet *first, unsigned n, uint32_t bytes,
-		   uint64_t now)
+static void accept(struct tracker *t, const struct packet *first, unsigned n,
+		   const struct io_buf *buf, uint64_t now)
 {
 	mark(t, first->sequence, n, true);
 	if (t->counts.received == 0)
 		t->first_ns = now;
 	t->last_ns = now;
 	t->counts.received += n;
-	t->counts.received_bytes += (uint64_t)n * bytes;
+	t->counts.received_bytes += (uint64_t)n * (first->length + buf->headers);
 	look_at_order(t, first, n);
 	measure(t, first, n, now);
+	if (t->windows.fronthaul)
+		windows_judge(&t->windows, buf, first, now);
 }
 
-/* `bytes` are those of each frame. */
-static void take_data(struct tracker *t, struct packet p, unsigned n, uint32_t bytes, uint64_t now)
+/* The first is in this buffer. */
+static void take_data(struct tracker *t, struct packet p, unsigned n, const struct io_buf *buf,
+		      uint64_t now)
 {
 	if (p.flags & PACKET_WARMUP) {
 		t->counts.warmup += n;
@@ -190,12 +193,12 @@ static void take_data(struct tracker *t, struct packet p, unsigned n, uint32_t b
 	}
 	for (; n && p.sequence < t->next; n--, p.sequence++)
 		if (is_late(t, p.sequence))
-			accept(t, &p, 1, bytes, now);
+			accept(t, &p, 1, buf, now);
 	if (n == 0)
 		return;
 	skip(t, p.sequence);
 	t->next += n;
-	accept(t, &p, n, bytes, now);
+	accept(t, &p, n, buf, now);
 }
 
 /*
@@ -234,7 +237,8 @@ unsigned tracker_take(struct tracker *t, struct io_buf *bufs, unsigned n, uint64
 		      struct packet *p, bool *wanted)
 {
 	enum packet_verdict verdict;
-	unsigned run = packet_read(bufs, n, t->check, p, &verdict);
+	/* the messages of a run may belong to different symbols */
+	unsigned run = packet_read(bufs, t->windows.fronthaul ? 1 : n, t->check, p, &verdict);
 
 	*wanted = verdict == PACKET_GOOD && is_wanted(t, p, now);
 	if (verdict == PACKET_CORRUPT) {
@@ -244,7 +248,7 @@ unsigned tracker_take(struct tracker *t, struct io_buf *bufs, unsigned n, uint64
 	} else if (!is_followed(t, p)) {
 		t->counts.other_stream += run;
 	} else if (is_data(p)) {
-		take_data(t, *p, run, p->length + bufs->headers, now);
+		take_data(t, *p, run, bufs, now);
 	} else {
 		t->end_seen = true;
 		t->end_count = p->sequence;

@@ -5,6 +5,7 @@
 
 #include "histogram.h"
 #include "packet.h"
+#include "windows.h"
 
 #define TRACKER_WINDOW (1u << 20) /* sequence numbers in which a duplicate is recognised */
 
@@ -21,6 +22,8 @@ struct tracker {
 	bool check;	/* check payload sums as well */
 	bool replies;	/* takes returning packets: replies, or unchanged data */
 	bool intervals; /* keep delay_interval */
+
+	struct windows windows;
 
 	bool has_stream, low_stream; /* one is followed; only its low bits are known */
 	struct tracker_counts counts;

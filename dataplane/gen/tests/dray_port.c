@@ -96,6 +96,24 @@ static void one_thread(void)
 	free(r);
 }
 
+/* Fronthaul of 51 PRB, both ways. */
+static void fronthaul(void)
+{
+	struct child loop = START("loop", "--port", "dray:a", "--to-port", "dray:b", "--both",
+				  "--packets", "3000", "--fronthaul", "scs=30,prb=51,layers=4",
+				  "--check", "--catch-up", "60s");
+	char *r = child_result(&loop, 0);
+
+	for (unsigned i = 0; i < 2; i++) {
+		const char *way = strstr(r, i ? "\"backward\"" : "\"forward\"");
+
+		CHECK_EQ(json_number(way, "sink.received"), 3000);
+		CHECK_EQ(json_number(way, "sink.corrupt"), 0);
+		CHECK_EQ(json_number(strstr(way, "c_plane"), "window_ns"), 144000);
+	}
+	free(r);
+}
+
 /* The peer is killed in the middle, and another takes its place: the sender goes on. */
 static void successor(void)
 {
@@ -140,6 +158,7 @@ int main(int argc, char **argv)
 	all();
 	round_trips();
 	one_thread();
+	fronthaul();
 	successor();
 	broker_stop(broker);
 	return 0;

@@ -171,6 +171,48 @@ static void link_local(void)
 	free(child_result(&sink, 0));
 }
 
+/* What arrived of a plane, in its window or not. */
+static double arrived(const char *result, const char *plane)
+{
+	const char *at = strstr(result, plane);
+
+	CHECK(at != NULL);
+	return json_number(at, "early") + json_number(at, "on_time") + json_number(at, "late") +
+	       json_number(at, "sent_late");
+}
+
+/* Fronthaul of 273 PRB. The kernel takes the tag out of its frames too. */
+static void fronthaul(void)
+{
+	static const char late[] = "scs=30,layers=2,t2a-up=500-2000";
+	struct child sink, sender;
+	double bytes;
+	char *r;
+
+	CHECK(system("ip link set ga mtu 9000 && ip link set gb mtu 9000") == 0);
+	sink = START("sink", "--port", "packet:gb", "--once", "--fronthaul", late, "--buffer",
+		     "64M", "--check");
+	sender = START("send", "--port", "packet:ga", "--fronthaul", "scs=30,layers=2", "--packets",
+		       "3000", "--warmup", "45", "--catch-up", "60s", "--buffer", "64M", "--check");
+	r = child_result(&sender, 0);
+	CHECK_EQ(json_number(r, "sent"), 3000);
+	bytes = json_number(r, "sent_bytes");
+	CHECK_EQ(bytes, 3000 / 15 * (14 * 7678 + 60));
+	free(r);
+	r = child_result(&sink, 0);
+	CHECK_EQ(json_number(r, "received"), 3000);
+	CHECK_EQ(json_number(r, "received_bytes"), bytes);
+	CHECK_EQ(arrived(r, "c_plane"), 200);
+	CHECK_EQ(arrived(r, "u_plane"), 2800);
+	/* Each is sent 196 us before its symbol, and had to be there 500 us before it. */
+	CHECK_EQ(json_number(strstr(r, "u_plane"), "early"), 0);
+	CHECK_EQ(json_number(strstr(r, "u_plane"), "on_time"), 0);
+	/* A slow machine sends all of them too late to judge. */
+	CHECK(json_number(strstr(r, "u_plane"), "late") == 0 || !json_true(r, "clean"));
+	free(r);
+	CHECK(system("ip link set ga mtu 1500") == 0);
+}
+
 static void give_addresses(void)
 {
 	if (system("ip addr add fd09::1/64 dev ga nodad && ip addr add fd09::2/64 dev gb nodad && "
@@ -193,6 +235,7 @@ int main(int argc, char **argv)
 		encapsulated_round_trips(encaps[i]);
 	}
 	overflow();
+	fronthaul();
 	round_trips("192.0.2.2:6000", ETH_P_IP, 34);
 	give_addresses();
 	one_way("[fd09::2]:5010", NULL);

@@ -347,6 +347,11 @@ int main(int argc, char **argv)
 	CHECK_EQ(REFUSED("send", "--port", "null", "--size"), 2);
 	CHECK_EQ(REFUSED("send", "--port", "null", "--batch", "1"), 2);
 	CHECK_EQ(REFUSED("sink", "--port", "udp:127.0.0.1:0", "--batch", "65"), 2);
+	CHECK_EQ(REFUSED("send", "--port", "null", "--fronthaul", "scs=30"), 2);
+	CHECK_EQ(REFUSED("send", "--port", "packet:lo", "--fronthaul", "prb=51"), 2);
+	CHECK_EQ(REFUSED("send", "--port", "packet:lo", "--fronthaul", "scs=30", "--rate", "max"),
+		 2);
+	CHECK_EQ(REFUSED("ping", "--port", "packet:lo", "--fronthaul", "scs=30"), 2);
 	CHECK_EQ(REFUSED("sink", "--port", "pigeon:1"), 1);
 	CHECK_EQ(REFUSED("sink", "--port", "udp:203.0.113.1:1"), 1);
 	CHECK_EQ(REFUSED("sink", "--port", "packet:none-such"), 1);

@@ -112,6 +112,48 @@ class Wire(unittest.TestCase):
         numbers = tshark.read(self.file, "-c", str(PACKETS), "-T", "fields", "-e", "gtp.teid", "-e", "nrup.pdu_type", "-e", "nrup.seq_num").split("\n")[:-1]
         self.assertEqual(numbers, ["0x%08x\t0\t%d" % (4294967292 + i % 4, i // 4) for i in range(PACKETS)])
 
+    def fronthaul(self, profile, *options):
+        """A profile's frames, and what tshark says of each: which message, of which time and sequence."""
+        eal = "--no-huge --no-shconf -m 64 --no-pci --no-telemetry --log-level error --lcores 0@%d --vdev net_pcap0,rx_pcap=%s,tx_pcap=%s" % (
+            CPU, self.nothing, self.file)
+        subprocess.run([PROGRAM, "send", "--port", "dpdk:net_pcap0", "--eal", eal, "--fronthaul", profile, "--mtu", "9000", "--packets", "120",
+                        "--catch-up", "60s", "--strict"], check=True, stdout=subprocess.DEVNULL, timeout=60)
+        tshark.check(self, self.file, *options)
+        fields = ["ecpri.type", "vlan.priority", "oran_fh_cus.ru_port_id", "oran_fh_cus.frameId", "oran_fh_cus.subframe_id", "oran_fh_cus.slotId",
+                  "oran_fh_cus.startSymbolId", "oran_fh_cus.sequence_id", "oran_fh_cus.numPrbu", "oran_fh_cus.numPrbc", "oran_fh_cus.exponent"]
+        rows = tshark.read(self.file, *options, "-T", "fields", "-E", "occurrence=a", *[x for f in fields for x in ("-e", f)]).split("\n")[:-1]
+        return [bytes(p) for p in rdpcap(self.file)], [dict(zip(fields, row.split("\t"))) for row in rows]
+
+    # BFP with 9 bits and without a header that says so is agreed on the M-plane.
+    AGREED = ["-o", "oran_fh_cus.oran.iq_bitwidth_down:9", "-o", "oran_fh_cus.oran.show_iq_samples:FALSE"]
+
+    def test_fronthaul(self):
+        frames, rows = self.fronthaul("scs=30", *self.AGREED)
+        self.assertEqual(len(rows), 120 + 8)
+        self.assertEqual([len(f) for f in frames], [60 if r["ecpri.type"] == "0x02" else 7678 if r["ecpri.type"] == "0x00" else 98 for r in rows])
+        self.assertEqual({r["ecpri.type"] for r in rows[120:]}, {"0x40"})  # a vendor's own: no radio unit takes the end for data
+        self.assertEqual({r["vlan.priority"] for r in rows}, {"7"})
+        self.assertEqual([r["oran_fh_cus.ru_port_id"] for r in rows[:120]], ["0", "1", "2", "3"] * 30)
+        planes = {t: [r for r in rows if r["ecpri.type"] == t] for t in ("0x02", "0x00")}
+        self.assertEqual([len(p) for p in planes.values()], [8, 112])
+        self.assertEqual(rows[0]["ecpri.type"], "0x02")
+        for type_, plane in planes.items():
+            layer = plane[::4]
+            times = [((int(r["oran_fh_cus.frameId"]) * 10 + int(r["oran_fh_cus.subframe_id"])) * 2 + int(r["oran_fh_cus.slotId"])) * 14
+                     + int(r["oran_fh_cus.startSymbolId"]) for r in layer]
+            step = 14 if type_ == "0x02" else 1
+            self.assertEqual([(b - a) % (256 * 20 * 14) for a, b in zip(times, times[1:])], [step] * (len(times) - 1))
+            numbers = [int(r["oran_fh_cus.sequence_id"]) for r in layer]
+            self.assertEqual([(b - a) % 256 for a, b in zip(numbers, numbers[1:])], [1] * (len(numbers) - 1))
+        self.assertEqual(planes["0x00"][0]["oran_fh_cus.exponent"].count(",") + 1, 273)
+
+    def test_less_fronthaul(self):
+        frames, rows = self.fronthaul("scs=15,prb=51,layers=1", *self.AGREED)
+        self.assertEqual(sorted({len(f) for f in frames}), [60, 98, 1462])
+        self.assertEqual({r["oran_fh_cus.numPrbu"] for r in rows if r["ecpri.type"] == "0x00"}, {"51"})
+        # The check above would not pass whatever is sent: 9 bits are not 14.
+        self.assertNotEqual(tshark.read(self.file, "-Y", tshark.BAD), "")
+
 
 if __name__ == "__main__":
     PROGRAM = sys.argv.pop(1)
