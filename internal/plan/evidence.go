@@ -37,6 +37,7 @@ func (p *planner) evidence(t *inventory.Transport, n *needs) []Evidence {
 	add(r.Latency > 0, e.judgeLatency)
 	add(r.PDV > 0, e.judgePDV)
 	add(r.LossRatio != nil, e.judgeLoss)
+	add(r.OnTime > 0, e.judgeOnTime)
 	add(r.MinBitrate > 0, e.judgeMinBitrate)
 	add(r.MaxBitrate > 0, e.judgeMaxBitrate)
 	add(r.PacketRate > 0, e.judgePacketRate)

@@ -41,6 +41,8 @@ func TestEachRequirementCanBeViolated(t *testing.T) {
 		{"packet_loss_ratio",
 			func(l *chain.Link) { l.Requires.LossRatio, l.Load, l.HasLoad = ratio(0.1), 990e6, true },
 			func(l *chain.Link) { l.Requires.LossRatio, l.Load, l.HasLoad = ratio(0.1), 100e9, true }},
+		{"on_time", onTime(0.99, 200*time.Microsecond), onTime(0.99, 199*time.Microsecond)},
+		{"on_time", onTime(0.9999, time.Second), onTime(0.99999, time.Second)}, // no evidence reaches so far
 		{"min_bitrate",
 			func(l *chain.Link) { l.Requires.MinBitrate = 900e6 },
 			func(l *chain.Link) { l.Requires.MinBitrate = 900e6 + 1 }},
@@ -104,6 +106,18 @@ func TestEachRequirementCanBeViolated(t *testing.T) {
 
 // A load that fills a token bucket adds queueing delay and loss; a smaller load adds
 // nothing.
+// onTime loads a link with a little fronthaul, each message of which may take so long.
+func onTime(share units.Ratio, transit time.Duration) func(*chain.Link) {
+	w := func(least, most time.Duration) chain.Window {
+		return chain.Window{units.Duration(least), units.Duration(most)}
+	}
+	return func(l *chain.Link) {
+		sent, arrives := w(1, 1000+transit), w(1000, 2000+transit)
+		l.Fronthaul = &chain.Fronthaul{SCS: 15, PRB: 51, Layers: 1, VLAN: 1, T1aCP: sent, T1aUP: sent, T2aCP: arrives, T2aUP: arrives}
+		l.Requires.OnTime = share
+	}
+}
+
 func TestShapeAddsDelayOnlyWhereLoadFillsIt(t *testing.T) {
 	inv := loadInventory(t, "vm2")
 	link := func(load units.Bitrate, limit time.Duration) *chain.Chain {

@@ -48,7 +48,10 @@ func (p *planner) needsOf(l *chain.Link) *needs {
 		n.hosts = p.chain.Simulated(l)
 		n.underlay, n.via = p.between(n.hosts)
 	}
-	if !l.HasLoad {
+	switch {
+	case l.Fronthaul != nil:
+		n.load = l.Fronthaul.Bitrate()
+	case !l.HasLoad:
 		n.load = l.Requires.MinBitrate / 10
 	}
 	for _, e := range l.Ends {

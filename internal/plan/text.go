@@ -11,9 +11,9 @@ import (
 	"strings"
 
 	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/units"
 	"github.com/drayage/dray/internal/spec/cpulist"
 	"github.com/drayage/dray/internal/spec/layout"
-	"github.com/drayage/dray/internal/spec/units"
 )
 
 // Text writes the plan as tables for people. Verbose adds hardware addresses, queues,
@@ -130,16 +130,16 @@ func (t *text) header(short, more string) string {
 func (t *text) links(links []Link) {
 	var rows []string
 	for _, l := range links {
-		rows = append(rows, row(l.Name, dash(l.Way()), l.Isolation, l.MTU, loadText(l.Load), shapesText(l), dash(l.Reason)+pollText(l.CPUs)))
+		rows = append(rows, row(l.Name, dash(l.Way()), l.Isolation, l.MTU, loadText(l), shapesText(l), dash(l.Reason)+pollText(l.CPUs)))
 	}
 	t.table("LINK\tTRANSPORT\tISOLATION\tMTU\tLOAD\tSHAPE\tREASON", rows)
 }
 
-func loadText(load units.Bitrate) string {
-	if load == 0 {
+func loadText(l Link) string {
+	if l.Load == 0 {
 		return "none"
 	}
-	return load.String()
+	return l.LoadText()
 }
 
 func pollText(cpus []int) string {

@@ -51,21 +51,23 @@ type Alternative struct {
 
 // Link is a link with its transport.
 type Link struct {
-	Name      string          `json:"name"`
-	Transport string          `json:"transport"` // empty if none is feasible
-	Reason    string          `json:"reason"`
-	Rejected  []Rejected      `json:"rejected"`
-	Ends      []End           `json:"ends"`
-	CPUs      []int           `json:"cpus,omitempty"` // for polling processes of the transport; nil: any
-	MTU       int             `json:"mtu"`
-	Traffic   chain.Traffic   `json:"traffic"`         // of bitrate measurements
-	Frame     int             `json:"frame,omitempty"` // bytes of UDP frames with FCS; 0: frames that fill the MTU
-	Load      units.Bitrate   `json:"load"`            // traffic while latency is measured
-	Shape     *chain.Qdisc    `json:"shape,omitempty"` // egress qdisc of ports without their own: qos, or a tbf for max_bitrate
-	Messages  *chain.Messages `json:"messages,omitempty"`
-	Evidence  []Evidence      `json:"evidence"`
-	Requires  chain.Requires  `json:"requires"`
-	Isolation chain.Isolation `json:"isolation"`
+	Name      string        `json:"name"`
+	Transport string        `json:"transport"` // empty if none is feasible
+	Reason    string        `json:"reason"`
+	Rejected  []Rejected    `json:"rejected"`
+	Ends      []End         `json:"ends"`
+	CPUs      []int         `json:"cpus,omitempty"` // for polling processes of the transport; nil: any
+	MTU       int           `json:"mtu"`
+	Traffic   chain.Traffic `json:"traffic"`         // of bitrate measurements
+	Frame     int           `json:"frame,omitempty"` // bytes of UDP frames with FCS; 0: frames that fill the MTU
+	Load      units.Bitrate `json:"load"`            // traffic while latency is measured
+	// Fronthaul is what that traffic is; nil: datagrams.
+	Fronthaul *chain.Fronthaul `json:"fronthaul,omitempty"`
+	Shape     *chain.Qdisc     `json:"shape,omitempty"` // egress qdisc of ports without their own: qos, or a tbf for max_bitrate
+	Messages  *chain.Messages  `json:"messages,omitempty"`
+	Evidence  []Evidence       `json:"evidence"`
+	Requires  chain.Requires   `json:"requires"`
+	Isolation chain.Isolation  `json:"isolation"`
 	// Forwarding is set if the transport has a choice.
 	Forwarding chain.Forwarding `json:"forwarding,omitempty"`
 	// Hosts are the simulated hosts that a tunnel joins, and VNI is its number;
@@ -85,20 +87,29 @@ type Course struct {
 	Next [2]End
 }
 
+// LoadText is the traffic while latency is measured: "400Mbps", or that of a fronthaul.
+func (l Link) LoadText() string {
+	if l.Fronthaul != nil {
+		return "fronthaul, " + l.Load.String()
+	}
+	return l.Load.String()
+}
+
 // Limits are what is required of a link. They can change without the link being made again.
 type Limits struct {
-	Traffic  chain.Traffic  `json:"traffic"`
-	Load     units.Bitrate  `json:"load"`
-	Evidence []Evidence     `json:"evidence"`
-	Requires chain.Requires `json:"requires"`
+	Traffic   chain.Traffic    `json:"traffic"`
+	Load      units.Bitrate    `json:"load"`
+	Fronthaul *chain.Fronthaul `json:"fronthaul,omitempty"`
+	Evidence  []Evidence       `json:"evidence"`
+	Requires  chain.Requires   `json:"requires"`
 }
 
 // Limits are those of the link.
-func (l Link) Limits() Limits { return Limits{l.Traffic, l.Load, l.Evidence, l.Requires} }
+func (l Link) Limits() Limits { return Limits{l.Traffic, l.Load, l.Fronthaul, l.Evidence, l.Requires} }
 
 // With is the link with other limits.
 func (l Link) With(m Limits) Link {
-	l.Traffic, l.Load, l.Evidence, l.Requires = m.Traffic, m.Load, m.Evidence, m.Requires
+	l.Traffic, l.Load, l.Fronthaul, l.Evidence, l.Requires = m.Traffic, m.Load, m.Fronthaul, m.Evidence, m.Requires
 	return l
 }
 

@@ -21,8 +21,8 @@ import (
 // Draygen measures with Drayage's own generator and sink, which stamp and number
 // every packet. For Params.Duration, it offers the load that Quantity selects:
 //
-//   - QStream: Params.Bitrate of payload, in frames of Params.Frame bytes, or
-//     packets that fill the MTU;
+//   - QStream: Params.Fronthaul, or Params.Bitrate of payload, in frames of
+//     Params.Frame bytes, or packets that fill the MTU;
 //   - QProbe: Params.MessageRate of the smallest packets;
 //   - QPacketRate: Params.PacketRate of the smallest packets;
 //   - QThroughput: such packets, at Params.Bitrate, or as many as the port accepts;
@@ -81,6 +81,8 @@ type offer struct {
 	batch   int  // packets in one system call, at most; 0: draygen's own limit
 	encap   *Encapsulation
 	nextHop string // see Params
+	// fronthaul is draygen's option for a load in slots; empty: frames at a rate.
+	fronthaul string
 }
 
 // headers are the bytes before a frame's payload: Ethernet, IP and UDP, and any
@@ -119,6 +121,9 @@ func (g Draygen) wanted(from, to Endpoint, p Params) (offer, error) {
 	if g.Quantity == record.QFrames {
 		return g.frames(from, to, p)
 	}
+	if g.Quantity == record.QStream && p.Fronthaul != nil {
+		return p.Fronthaul.offer(p).warm(), nil
+	}
 	o := offer{frame: fullFrame(from, to, p), ip6: ipHeader(to.IP) == ipv6Header, poll: p.Poll, nextHop: p.NextHop}
 	switch g.Quantity {
 	case record.QStream:
@@ -143,8 +148,13 @@ func (g Draygen) wanted(from, to Endpoint, p Params) (offer, error) {
 	if o.perSec <= 0 {
 		return o, errors.New("draygen: no rate to offer")
 	}
+	return o.warm(), nil
+}
+
+// warm begins the offer before its first packet counts.
+func (o offer) warm() offer {
 	o.warmup = int(math.Ceil(o.perSec * genWarmup.Seconds()))
-	return o, nil
+	return o
 }
 
 // Run sends from one port to the other and reads the results at both.
@@ -172,6 +182,9 @@ func (g Draygen) Run(ctx context.Context, from, to Endpoint, p Params) (record.T
 	t.Delivery = result.delivery(g.Quantity, o, p)
 	if oneClock(from, to) {
 		t.OneWay = result.oneWay()
+		if t.Windows, err = result.windows(o); err != nil {
+			return t, fmt.Errorf("draygen from %s to %s: %w", from.Name, to.Name, err)
+		}
 	}
 	if g.Quantity == record.QFrames {
 		span, err := result.stream()
@@ -227,7 +240,7 @@ func genPrograms(ctx context.Context, from, to Endpoint, o offer, d time.Duratio
 func genCommands(sender, receiver []string, from, to Endpoint, o offer, d time.Duration) (clientServer, error) {
 	s := clientServer{from: from, to: to, ready: genReady, serverEnds: true, linger: genLinger, timeout: d + slack}
 	stream := strconv.FormatUint(uint64(rand.Uint32N(math.MaxUint32-1)+1), 10)
-	sink, source, target, err := genPorts(from, to, o.nextHop)
+	sink, source, target, err := o.ports(from, to)
 	if err != nil {
 		return s, err
 	}
@@ -238,6 +251,9 @@ func genCommands(sender, receiver []string, from, to Endpoint, o offer, d time.D
 		s.opened, target = genOpened, append(target, "--hold")
 	}
 	s.server = slices.Concat(receiver, []string{"sink"}, sink, []string{"--stream", stream, "--once"})
+	if o.fronthaul != "" {
+		s.server = append(s.server, "--fronthaul", o.fronthaul)
+	}
 	if to.Far != nil {
 		// No signal can end it, and the next trial needs the port.
 		s.linger, s.server = farLinger, append(s.server, "--duration", milliseconds(d+slack))
@@ -246,7 +262,7 @@ func genCommands(sender, receiver []string, from, to Endpoint, o offer, d time.D
 		s.server = append(s.server, "--spin", nativePoll.String())
 	}
 	s.client = slices.Concat(sender, []string{"send"}, source, target)
-	s.client = append(append(s.client, o.around()...), "--stream", stream, "--size", o.size(), "--rate", o.rate, "--layer", "payload")
+	s.client = append(append(s.client, "--stream", stream), o.traffic()...)
 	if o.busy {
 		s.server, s.client = append(s.server, "--busy"), append(s.client, "--busy")
 	}
@@ -254,7 +270,7 @@ func genCommands(sender, receiver []string, from, to Endpoint, o offer, d time.D
 		limit := []string{"--batch", strconv.Itoa(o.batch)}
 		s.server, s.client = append(s.server, limit...), append(s.client, limit...)
 	}
-	if o.perSec > 0 {
+	if o.perSec > 0 && o.fronthaul == "" { // a fronthaul's sender knows its windows
 		s.client = append(s.client, "--catch-up", strconv.FormatInt(o.catchUp().Microseconds(), 10)+"us")
 	}
 	if o.warmup > 0 {

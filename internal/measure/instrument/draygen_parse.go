@@ -71,6 +71,7 @@ type genLine struct {
 	Intended    *genHistogram `json:"one_way_intended"`
 	IPDV        *genHistogram `json:"ipdv"`
 	Jitter      *float64      `json:"jitter_ns"`
+	Windows     *genWindows   `json:"windows"`
 }
 
 type genHistogram struct {

@@ -81,6 +81,7 @@ type Params struct {
 	Poll        bool           // the receiver of a native port may keep a CPU busy
 	Encap       *Encapsulation // encapsulation of frames; nil: none
 	NextHop     string         // MAC of the port that takes the packets, if functions pass them on to the receiver; empty: none do
+	Fronthaul   *Fronthaul     // the stream's load; nil: Bitrate
 }
 
 // Instrument is one measuring program.

@@ -61,6 +61,9 @@ func matrix(p *plan.Plan, o Options) []measurement {
 				if native(l) && apart(p, m.from, m.to) {
 					m.params.Poll, m.busy[1] = true, 1
 				}
+				if m.params.Fronthaul != nil && apart(p, m.from, m.to) {
+					m.params.Poll, m.busy = true, [2]int{1, 1}
+				}
 				m = m.onDevices()
 				if o.Far {
 					m.overhead += farStarts
@@ -127,7 +130,7 @@ func streams(l plan.Link, o Options) []measurement {
 	r := l.Requires
 	loaded := stream(l, o, record.QStream, "stream", streamParams(l, o))
 	if l.Load > 0 {
-		if !needsLatency(r) && r.LossRatio == nil {
+		if !needsLatency(r) && r.LossRatio == nil && r.OnTime == 0 {
 			loaded = once(loaded)
 		}
 		return []measurement{loaded}

@@ -342,6 +342,25 @@ func TestLossTrialsAreBounded(t *testing.T) {
 	}
 }
 
+// A fronthaul is the load of the one stream from which on_time is judged.
+func TestFronthaulIsTheLoad(t *testing.T) {
+	p := f1()
+	l := &p.Links[0]
+	l.Fronthaul = &chain.Fronthaul{SCS: 30, PRB: 51, Layers: 1, VLAN: 1, T1aCP: chain.Window{1000, 2000}, T1aUP: chain.Window{1000, 2000}, T2aCP: chain.Window{1000, 2000}, T2aUP: chain.Window{1000, 2000}}
+	l.Load, l.Requires = l.Fronthaul.Bitrate(), chain.Requires{OnTime: 0.99999}
+	ms := matrix(p, Options{})
+	m := find(t, ms, record.QStream, "cu-up")
+	if f := m.params.Fronthaul; f == nil || f.Rate != 30_000 || f.Option != l.Fronthaul.Option() || m.params.Bitrate != uint64(l.Load) {
+		t.Errorf("%+v", m.params)
+	}
+	if packets := 30_000 * m.params.Duration.Seconds() * float64(m.rounds); packets < 300_000 {
+		t.Errorf("%.0f messages cannot prove 99.999 %%", packets)
+	}
+	if got := find(t, ms, record.QLatency, "cu-up").params.Load; got != 0 {
+		t.Errorf("round trips are measured under %d bit/s of other traffic", got)
+	}
+}
+
 func TestDurationIsTaken(t *testing.T) {
 	p := f1()
 	p.Links[0].Requires.PacketRate = 1000

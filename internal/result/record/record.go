@@ -62,6 +62,7 @@ type Trial struct {
 	OneWay     *OneWay     `json:"one_way,omitempty"`
 	Latency    *Latency    `json:"latency,omitempty"`
 	Delivery   *Delivery   `json:"delivery,omitempty"`
+	Windows    *Windows    `json:"windows,omitempty"` // of a fronthaul's messages
 	Requests   *Requests   `json:"requests,omitempty"`
 	PathMTU    *PathMTU    `json:"path_mtu,omitempty"`
 	Bench      *Bench      `json:"bench,omitempty"` // of a trial of a matrix

@@ -152,7 +152,7 @@ func (d *Data) setUp(l plan.Link) document.Block {
 func (d *Data) linkFacts(l plan.Link) []document.Fact {
 	fs := []document.Fact{{Name: "Isolation", Text: string(l.Isolation)}, {Name: "MTU", Text: fmt.Sprintf("%d B", l.MTU)}}
 	if l.Load > 0 {
-		fs = append(fs, document.Fact{Name: "Declared load", Text: l.Load.String()})
+		fs = append(fs, document.Fact{Name: "Declared load", Text: l.LoadText()})
 	}
 	for _, r := range d.Run.Links {
 		if r.Name != l.Name {

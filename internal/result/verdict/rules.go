@@ -46,6 +46,14 @@ func rules(l Link, all []record.Trial) []rule {
 			judge:    loss{l, float64(*q.LossRatio)}.judge,
 		})
 	}
+	if q.OnTime > 0 {
+		rs = append(rs, rule{
+			requirement: "on_time", required: onTimeRequired(l),
+			method:   "messages within their O-RAN receive windows; Clopper–Pearson with design effect",
+			quantity: record.QStream,
+			judge:    onTime{l, float64(q.OnTime)}.judge,
+		})
+	}
 	if l.probed {
 		rs = append(rs, mtuRules(q.MTU, "one probe of the largest size at least, in every interval")...)
 	}

@@ -313,10 +313,12 @@ type Link struct {
 	Frame int `json:"frame,omitempty"`
 	// Load is the one-way traffic while latency is measured. HasLoad false: 10 % of
 	// Requires.MinBitrate.
-	Load     units.Bitrate `json:"load"`
-	HasLoad  bool          `json:"-"`
-	Requires Requires      `json:"requires"`
-	QoS      *Qdisc        `json:"qos,omitempty"` // on the egress of every port of the link without its own
+	Load    units.Bitrate `json:"load"`
+	HasLoad bool          `json:"-"`
+	// Fronthaul is the traffic instead of Load; nil: datagrams.
+	Fronthaul *Fronthaul `json:"fronthaul,omitempty"`
+	Requires  Requires   `json:"requires"`
+	QoS       *Qdisc     `json:"qos,omitempty"` // on the egress of every port of the link without its own
 	// Messages asks for buffers of a second size; nil: packets only.
 	Messages *Messages `json:"messages,omitempty"`
 
@@ -359,6 +361,7 @@ type Requires struct {
 	Percentile units.Percentile `json:"percentile,omitempty"`             // default 99 if latency or PDV is required
 	PDV        units.Duration   `json:"packet_delay_variation,omitempty"` // D(i)−Dmin at Percentile, RFC 5481
 	LossRatio  *units.Ratio     `json:"packet_loss_ratio,omitempty"`      // nil: none required; 0 cannot be proven and is refused
+	OnTime     units.Ratio      `json:"on_time,omitempty"`                // share of a fronthaul's messages within their receive windows
 	MinBitrate units.Bitrate    `json:"min_bitrate,omitempty"`            // each direction
 	MaxBitrate units.Bitrate    `json:"max_bitrate,omitempty"`            // each direction; enforced by shaping, then measured
 	PacketRate units.PacketRate `json:"packet_rate,omitempty"`            // each direction, 64 B frames

@@ -156,10 +156,17 @@ func (k *checker) checkTraffic(l *Link, members []*member) {
 			break
 		}
 	}
-	if l.Frame == 0 || len(members) == 0 {
+	if len(members) == 0 {
 		return
 	}
 	port := members[0].port
+	if l.Fronthaul != nil && port.MTU < l.Fronthaul.MTU() {
+		k.FailAt(l.FieldPos["fronthaul"], fmt.Sprintf(`write "mtu: %d" at the link's ports, or a smaller prb`, l.Fronthaul.MTU()),
+			"the messages of %d PRBs do not fit the mtu %d of %s", l.Fronthaul.PRB, port.MTU, members[0])
+	}
+	if l.Frame == 0 {
+		return
+	}
 	if most := port.MTU + frameExtra; l.Frame > most {
 		k.FailAt(l.FieldPos["frame"], fmt.Sprintf("write at most %d, or raise the mtu of the link's ports", most),
 			"a frame of %d bytes does not fit the mtu %d of %s", l.Frame, port.MTU, members[0])

@@ -37,6 +37,8 @@ var linkFields = []parse.Field[Link]{
 			l.Load, l.HasLoad = parse.Quantity(d, n, "load", units.ParseBitrate)
 		},
 	},
+	parse.ReadField("fronthaul", "The traffic while latency, loss and on_time are measured, instead of a load: the downlink of an O-RAN fronthaul, in eCPRI frames, symbol by symbol. Each end sends it in turn, as if it were the O-DU. The ports' mtu must hold its frames: 7664 with 273 PRBs.",
+		schema.Ref("fronthaul"), decodeFronthaul, func(l *Link) **Fronthaul { return &l.Fronthaul }),
 	{Name: "requires", Doc: "What the link must do.", Form: schema.Ref("requires"), Decode: decodeRequires},
 	parse.ReadField("qos", "A queueing discipline for the egress of every port of the link without one of its own.",
 		schema.Ref("qos"), decodeQdisc, func(l *Link) **Qdisc { return &l.QoS }),
@@ -53,6 +55,8 @@ var requiresFields = []parse.Field[Requires]{
 		schema.Ref("duration"), units.ParseDuration, func(r *Requires) *units.Duration { return &r.PDV }),
 	parse.ReadField("packet_loss_ratio", "The largest proportion of packets that may be lost. No measurement can prove 0, so it is refused; a ratio r needs at least 3/r packets without loss.",
 		schema.Ref("ratio"), decodeLossRatio, func(r *Requires) **units.Ratio { return &r.LossRatio }),
+	parse.ReadField("on_time", "The least proportion of a fronthaul's messages that must arrive within their receive windows (O-RAN.WG4.CUS), such as \"99.999%\". Needs fronthaul; a share of 99.999 % needs at least 300 000 messages.",
+		schema.Ref("ratio"), decodeOnTime, func(r *Requires) *units.Ratio { return &r.OnTime }),
 	parse.PositiveField("min_bitrate", "The minimum throughput in each direction. Default: that of the ends' split, if they have one.",
 		schema.Ref("bitrate"), units.ParseBitrate, func(r *Requires) *units.Bitrate { return &r.MinBitrate }),
 	parse.ValueField("max_bitrate", "The maximum throughput in each direction. A token bucket at every port enforces it; it is then measured. At least 8bps, and not below min_bitrate.",

@@ -85,6 +85,21 @@ links:
     messages: {size: 1Ki}
 `
 
+const slots = `
+apiVersion: drayage/v1
+kind: Chain
+name: slots
+functions:
+  - name: a
+    ports: [{name: p, mtu: 9000}]
+  - name: b
+    ports: [{name: p, mtu: 9000}]
+links:
+  - name: l
+    ends: [a.p, b.p]
+    fronthaul: {scs: 30}
+`
+
 func TestSchemaAndParserHaveTheSameDefaults(t *testing.T) {
 	c, err := Parse("least", []byte(least+"paths: [{name: p, from: a.p, to: b.p, requires: {latency: 1ms}}]\n"))
 	if err != nil {
@@ -99,6 +114,10 @@ func TestSchemaAndParserHaveTheSameDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	hosted, err := Parse("hosted", []byte("apiVersion: drayage/v1\nkind: Chain\nname: c\nhosts: {names: [a, b], underlay: {}}\nfunctions: [{name: f, host: a}]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	loaded, err := Parse("slots", []byte(slots))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,6 +144,9 @@ func TestSchemaAndParserHaveTheSameDefaults(t *testing.T) {
 		"tun.mtu":                  tunnelled.Functions[0].Tuns[0].MTU,
 		"hold.beyond":              f.Ports[1].Hold.Beyond,
 		"messages.count":           l.Messages.Count,
+		"fronthaul.prb":            loaded.Links[0].Fronthaul.PRB,
+		"fronthaul.layers":         loaded.Links[0].Fronthaul.Layers,
+		"fronthaul.vlan":           loaded.Links[0].Fronthaul.VLAN,
 		"underlay.mtu":             hosted.Hosts.Underlay.MTU,
 	}
 	for name, d := range schemaRoot(t).Defs {

@@ -83,6 +83,7 @@ func plainNumbers(requires *yaml.Node) {
 		}
 	}
 	number("packet_loss_ratio", func(s string) (float64, error) { v, err := units.ParseRatio(s); return float64(v), err })
+	number("on_time", func(s string) (float64, error) { v, err := units.ParseRatio(s); return float64(v), err })
 	number("percentile", func(s string) (float64, error) { v, err := units.ParsePercentile(s); return float64(v), err })
 }
 

@@ -56,15 +56,20 @@ func layOut(data []byte) ([]byte, error) {
 	return out.Bytes(), e.Close()
 }
 
-// plain drops the quotes of JSON, and leaves only short lists on one line.
+// line is the longest text of a mapping that is written on one line.
+const line = 140
+
+// plain drops the quotes of JSON, and writes lists and mappings of scalars on one line if
+// they are short.
 func plain(n *yaml.Node) {
 	n.Style = 0
-	scalars := n.Kind == yaml.SequenceNode
+	length, scalars := 0, n.Kind != yaml.ScalarNode
 	for _, child := range n.Content {
 		plain(child)
+		length += len(child.Value)
 		scalars = scalars && child.Kind == yaml.ScalarNode
 	}
-	if scalars {
+	if scalars && (n.Kind == yaml.SequenceNode || length <= line) {
 		n.Style = yaml.FlowStyle
 	}
 }
