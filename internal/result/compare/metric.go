@@ -86,6 +86,7 @@ func metrics() []metric {
 			return float64(t.Delivery.Jitter), true
 		}, nil},
 		metric{"lost", lossRatio, false, nil, lost},
+		metric{"not on time", lossRatio, false, nil, untimely},
 		metric{"CPUs used", cores, false, cost(func(t record.Trial) float64 { return t.Bench.Cost.Cores }), nil},
 		metric{"cycles per packet", cycles, false, cyclesPerPacket, nil},
 		metric{"memory", octets, false, cost(func(t record.Trial) float64 { return float64(t.Bench.Cost.Memory) }), nil},
@@ -148,6 +149,19 @@ func lost(t record.Trial) (stats.Cluster, bool) {
 		return stats.Cluster{}, false
 	}
 	return stats.Cluster{Events: float64(d.Lost - min(d.Lost, d.ReceiverDrops)), N: float64(d.Sent)}, true
+}
+
+// untimely counts a fronthaul's messages that did not arrive in their receive window, lost
+// ones included, of those that were sent in time and that the receiver could read.
+func untimely(t record.Trial) (stats.Cluster, bool) {
+	c, ok := lost(t)
+	if !ok || t.Windows == nil {
+		return c, false
+	}
+	w := t.Windows.Sum()
+	c.Events += float64(w.Early + w.Late)
+	c.N -= float64(w.SentLate + min(t.Delivery.Lost, t.Delivery.ReceiverDrops))
+	return c, c.N > 0
 }
 
 // quantileOf refuses quantiles that the trial does not support.
