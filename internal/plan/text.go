@@ -11,9 +11,9 @@ import (
 	"strings"
 
 	"github.com/drayage/dray/internal/spec/chain"
-	"github.com/drayage/dray/internal/spec/units"
 	"github.com/drayage/dray/internal/spec/cpulist"
 	"github.com/drayage/dray/internal/spec/layout"
+	"github.com/drayage/dray/internal/spec/units"
 )
 
 // Text writes the plan as tables for people. Verbose adds hardware addresses, queues,
