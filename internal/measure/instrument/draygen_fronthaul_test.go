@@ -10,14 +10,13 @@ import (
 	"time"
 
 	"github.com/drayage/dray/internal/result/record"
-	"github.com/drayage/dray/test/testenv"
 )
 
 var slots = Params{Bitrate: 318_000_000, Duration: time.Second, Poll: true, Fronthaul: &Fronthaul{Option: "scs=30,prb=51,layers=1", Rate: 30_000, Frame: 1368}}
 
 // TestFronthaulIsMeasured sends it over a veth pair, as frames of its own.
 func TestFronthaulIsMeasured(t *testing.T) {
-	testenv.Built(t, draygen.name)
+	generator(t)
 	p := newPair(t)
 	trial, err := Draygen{record.QStream}.Run(context.Background(), p.a, p.b, slots)
 	if err != nil {
