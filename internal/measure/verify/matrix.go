@@ -58,7 +58,7 @@ func matrix(p *plan.Plan, o Options) []measurement {
 					continue
 				}
 				m.link, m.from, m.to = l, ends[d.From], ends[d.To]
-				if native(l) && apart(p, m.from, m.to) {
+				if native(l) && apart(p, m.from, m.to) && roomToPoll(l) {
 					m.params.Poll, m.busy[1] = true, 1
 				}
 				if m.params.Fronthaul != nil && apart(p, m.from, m.to) {

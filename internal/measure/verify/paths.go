@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	goruntime "runtime"
 	"slices"
 	"time"
 
@@ -48,6 +49,12 @@ func pathKinds(l plan.Link, o Options) []measurement {
 	// One that nothing passes is told from failing instruments by this, as on a link.
 	mtu := measurement{tool: instrument.Draygen{Quantity: record.QPathMTU}, quantity: record.QPathMTU, word: "MTU", params: mtuParams(l, o), overhead: 200 * time.Millisecond}
 	return append(ms, once(mtu))
+}
+
+// roomToPoll reports whether a receiver may keep a CPU busy without taking it from the
+// functions of a path.
+func roomToPoll(l plan.Link) bool {
+	return l.Course == nil || goruntime.NumCPU() >= 2+len(l.Course.Through)
 }
 
 // way is a direction of a path.
