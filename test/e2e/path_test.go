@@ -75,7 +75,7 @@ paths:
 func TestTraceFindsASlowFunction(t *testing.T) {
 	b := newDPDKBench(t)
 	b.want(0, "up", b.file(strings.Replace(slowPath, "VNF", testenv.Built(t, "dray-vnf"), 1)))
-	// 85 packets a second: one in a burst.
+	// 85 packets a second: one in a burst. A pause of the machine may decide about the slowest of them, but not about the median.
 	r := b.want(0, "trace", "slow", "--load", "1Mbps", "--duration", "400ms", "--rounds", "3", "--json")
 	type bounded struct{ Percentile, Low, High float64 }
 	paths := decode[struct {
@@ -87,14 +87,13 @@ func TestTraceFindsASlowFunction(t *testing.T) {
 				Loss  *struct{ Lost, Of int }
 				CPU   *struct{ Thread string }
 			}
-			Cost *struct{ Value float64 }
 		}
 	}](t, r).Paths
 	if len(paths) != 1 || len(paths[0].Hops) != 3 {
 		t.Fatalf("%s", r)
 	}
 	f := paths[0].Hops[1]
-	if f.Name != "f" || len(f.Delay) == 0 || f.CPU == nil || f.Loss == nil || paths[0].Cost == nil || !strings.Contains(paths[0].Decides, ", f adds ") {
+	if f.Name != "f" || len(f.Delay) == 0 || f.CPU == nil || f.Loss == nil || paths[0].Decides == "" {
 		t.Fatalf("%s", r)
 	}
 	if median := f.Delay[0]; median.Percentile != 50 || median.Low < 2e6 || median.Low > 3e6 {
