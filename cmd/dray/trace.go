@@ -13,6 +13,7 @@ import (
 	"github.com/drayage/dray/internal/measure/chainrun"
 	"github.com/drayage/dray/internal/measure/trace"
 	"github.com/drayage/dray/internal/plan"
+	"github.com/drayage/dray/internal/spec/parse"
 	"github.com/drayage/dray/internal/spec/units"
 )
 
@@ -72,18 +73,11 @@ func (f *traceFlags) check() (err error) {
 }
 
 func (a *app) trace(ctx context.Context, name string, paths []string, f traceFlags) (err error) {
-	n, err := a.node()
-	if err != nil {
-		return err
-	}
-	live, err := n.OpenLocked(ctx, name)
+	_, live, err := a.openWhole(ctx, name)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, live.Release()) }()
-	if err := allThere(ctx, live); err != nil {
-		return err
-	}
 	chosen, err := choosePaths(live.State.Plan, paths)
 	if err != nil {
 		return err
@@ -111,25 +105,16 @@ func choosePaths(p *plan.Plan, names []string) ([]*plan.Path, error) {
 		return nil, fmt.Errorf("chain %s has no paths: add `paths` to its file (`dray explain paths`), and apply it", p.Chain)
 	}
 	var chosen []*plan.Path
+	var all []string
 	for i := range p.Paths {
-		if len(names) == 0 || names[0] == p.Paths[i].Name {
+		if all = append(all, p.Paths[i].Name); len(names) == 0 || names[0] == p.Paths[i].Name {
 			chosen = append(chosen, &p.Paths[i])
 		}
 	}
 	if len(chosen) == 0 {
-		return nil, fmt.Errorf("chain %s has no path %s: %s", p.Chain, names[0], "it has "+pathNames(p))
+		return nil, fmt.Errorf("chain %s has no path %s: it has %s", p.Chain, names[0], parse.All(all))
 	}
 	return chosen, nil
-}
-
-func pathNames(p *plan.Plan) (text string) {
-	for i, path := range p.Paths {
-		if i > 0 {
-			text += ", "
-		}
-		text += path.Name
-	}
-	return text
 }
 
 func (a *app) printTraces(chainName string, results []*trace.Result) error {

@@ -42,18 +42,11 @@ func (a *app) verifyCommand() *cobra.Command {
 }
 
 func (a *app) verify(ctx context.Context, name string, opts measureOptions) (err error) {
-	n, err := a.node()
-	if err != nil {
-		return err
-	}
-	live, err := n.OpenLocked(ctx, name)
+	n, live, err := a.openWhole(ctx, name)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, live.Release()) }()
-	if err := allThere(ctx, live); err != nil {
-		return err
-	}
 	source, err := os.ReadFile(live.ChainFile())
 	if err != nil {
 		return err
@@ -76,6 +69,22 @@ func (a *app) verify(ctx context.Context, name string, opts measureOptions) (err
 		err = r.Paths(ctx, live)
 	}
 	return a.finish(ctx, r, live, err)
+}
+
+// openWhole opens and locks a running chain of which every sandbox is there.
+func (a *app) openWhole(ctx context.Context, name string) (*node.Node, *node.Live, error) {
+	n, err := a.node()
+	if err != nil {
+		return nil, nil, err
+	}
+	live, err := n.OpenLocked(ctx, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := allThere(ctx, live); err != nil {
+		return nil, nil, errors.Join(err, live.Release())
+	}
+	return n, live, nil
 }
 
 // allThere is an error if a function's sandbox is gone: a measurement would not be

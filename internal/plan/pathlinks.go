@@ -23,11 +23,11 @@ func (p *Plan) OfPaths() *Plan {
 func (p *Plan) pathLink(path Path) Link {
 	first, last := path.Steps[0], path.Steps[len(path.Steps)-1]
 	l := Link{
-		Name: path.Name, Ends: []End{p.end(first.Link, first.Out), p.end(last.Link, last.In)},
+		Name: path.Name, Ends: []End{p.End(first.Link, first.Out), p.End(last.Link, last.In)},
 		Traffic: chain.TrafficUDP, Load: path.Load, Evidence: path.Evidence, Requires: path.Requires,
 		Course: &Course{
 			Through: path.Through(), Forward: path.Directions == chain.DirectionsForward,
-			Next: [2]End{p.end(first.Link, first.In), p.end(last.Link, last.Out)},
+			Next: [2]End{p.End(first.Link, first.In), p.End(last.Link, last.Out)},
 		},
 	}
 	var ways []string
@@ -45,8 +45,8 @@ func (p *Plan) pathLink(path Path) Link {
 	return l
 }
 
-// end is a port as one of a planned link's ends.
-func (p *Plan) end(link string, e chain.End) End {
+// End is a port as one of a planned link's ends.
+func (p *Plan) End(link string, e chain.End) End {
 	for _, end := range p.Link(link).Ends {
 		if end.Function == e.Function && end.Port == e.Port {
 			return end

@@ -57,9 +57,7 @@ func (r *Run) Paths(ctx context.Context, live *node.Live) error {
 }
 
 func (r *Run) runs(function string) bool {
-	return slices.ContainsFunc(r.Functions, func(st node.FunctionStatus) bool {
-		return st.Name == function && (st.Phase == node.PhaseRunning || st.Phase == node.PhaseRestarting)
-	})
+	return slices.ContainsFunc(r.Functions, func(st node.FunctionStatus) bool { return st.Name == function && commandRuns(st) })
 }
 
 func (r *Run) measurePaths(ctx context.Context, live *node.Live, paths []plan.Path) error {

@@ -4,6 +4,7 @@ package chainrun
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/drayage/dray/internal/link/transport"
 	"github.com/drayage/dray/internal/measure/instrument"
@@ -15,12 +16,14 @@ import (
 
 // sharedMark marks trials during which a function's command runs.
 func sharedMark(functions []node.FunctionStatus) []string {
-	for _, st := range functions {
-		if st.Phase == node.PhaseRunning || st.Phase == node.PhaseRestarting {
-			return []string{record.MarkShared}
-		}
+	if slices.ContainsFunc(functions, commandRuns) {
+		return []string{record.MarkShared}
 	}
 	return nil
+}
+
+func commandRuns(st node.FunctionStatus) bool {
+	return st.Phase == node.PhaseRunning || st.Phase == node.PhaseRestarting
 }
 
 // ran are the parts of a chain that carried traffic, as keys of doctor.MarkRun.

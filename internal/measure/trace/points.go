@@ -27,7 +27,7 @@ type point struct {
 func points(p *plan.Plan, path *plan.Path, back bool) []point {
 	var all []point
 	for _, s := range path.Steps {
-		out, in := endOf(p, s.Link, s.Out), endOf(p, s.Link, s.In)
+		out, in := p.End(s.Link, s.Out), p.End(s.Link, s.In)
 		all = append(all, point{end: out, link: s.Link, sent: true, why: unobservable(out)}, point{end: in, link: s.Link, why: unobservable(in)})
 	}
 	if !back {
@@ -40,15 +40,6 @@ func points(p *plan.Plan, path *plan.Path, back bool) []point {
 		turned = append(turned, q)
 	}
 	return turned
-}
-
-func endOf(p *plan.Plan, link string, e chain.End) plan.End {
-	for _, end := range p.Link(link).Ends {
-		if end.Function == e.Function && end.Port == e.Port {
-			return end
-		}
-	}
-	return plan.End{}
 }
 
 // unobservable is why nothing can be seen at a port; empty: something can.

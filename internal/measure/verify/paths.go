@@ -46,7 +46,7 @@ func pathKinds(l plan.Link, o Options) []measurement {
 		rate.params.Bitrate = uint64(rateMargin * float64(l.Requires.MinBitrate))
 		ms = append(ms, rate)
 	}
-	// One that nothing passes is told from failing instruments by this, as on a link.
+	// As on a link, this tells a path that passes nothing from instruments that fail.
 	mtu := measurement{tool: instrument.Draygen{Quantity: record.QPathMTU}, quantity: record.QPathMTU, word: "MTU", params: mtuParams(l, o), overhead: 200 * time.Millisecond}
 	return append(ms, once(mtu))
 }

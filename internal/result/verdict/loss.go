@@ -17,28 +17,7 @@ type loss struct {
 }
 
 func (l loss) judge(level float64, trials []record.Trial) Finding {
-	var used []record.Trial
-	var clusters []stats.Cluster
-	var rejected []string
-	for _, t := range trials {
-		c, why := l.count(t)
-		if why != "" {
-			rejected = append(rejected, t.ID+": "+why)
-			continue
-		}
-		used = append(used, t)
-		clusters = append(clusters, c)
-	}
-	f := newFinding(used, rejected)
-	if len(used) < MinTrials {
-		return tooFewTrials(f)
-	}
-	p, err := stats.ClusteredAt(level, clusters)
-	if err != nil {
-		f.Reason, f.Needs = err.Error(), "more trials"
-		return f
-	}
-	return l.decide(f, p, used)
+	return judgeShare(level, trials, l.count, l.decide)
 }
 
 // count returns a trial's losses, or why it is rejected (RFC 9971 trials that cannot be

@@ -25,27 +25,7 @@ func onTimeRequired(l Link) Figure {
 }
 
 func (o onTime) judge(level float64, trials []record.Trial) Finding {
-	var used []record.Trial
-	var clusters []stats.Cluster
-	var rejected []string
-	for _, t := range trials {
-		c, why := o.count(t)
-		if why != "" {
-			rejected = append(rejected, t.ID+": "+why)
-			continue
-		}
-		used, clusters = append(used, t), append(clusters, c)
-	}
-	f := newFinding(used, rejected)
-	if len(used) < MinTrials {
-		return tooFewTrials(f)
-	}
-	p, err := stats.ClusteredAt(level, clusters)
-	if err != nil {
-		f.Reason, f.Needs = err.Error(), "more trials"
-		return f
-	}
-	return o.decide(f, p, used)
+	return judgeShare(level, trials, o.count, o.decide)
 }
 
 // count returns a trial's messages that were not on time, or why it is rejected. The

@@ -29,8 +29,8 @@ func (d *draft) fixedAddresses(l *link) {
 	}
 }
 
-// fixedAddress is the one that the descriptor fixes for a port, if the chain can have it
-// beside those of the link's other ports.
+// fixedAddress is the one that the descriptor fixes for a port, if no other port of the link
+// has it and the chain can.
 func (d *draft) fixedAddress(p *port, l *link, others map[netip.Addr]bool) netip.Addr {
 	if p.of == nil || len(p.fixed) == 0 {
 		return netip.Addr{}
