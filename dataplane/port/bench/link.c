@@ -14,6 +14,7 @@ struct job {
 	uint64_t packets, sum;
 	uint32_t size;
 	int all;
+	_Atomic int done; /* the receiver has them all */
 	struct windows windows;
 };
 
@@ -68,6 +69,7 @@ static void *receive(void *argument)
 		if (n == 0)
 			clock_relax();
 	}
+	job->done = 1;
 	return NULL;
 }
 
@@ -94,6 +96,28 @@ double link_rate(struct link *link, uint64_t packets, uint32_t size, int all)
 		for (unsigned i = 0; i < n; i++)
 			fill(&job, &p[i], sent + i);
 		sent += dray_tx_burst(link->a, 0, p, n);
+		if (n == 0)
+			clock_relax();
+	}
+	pthread_join(receiver, NULL);
+	bench_keep(job.sum);
+	return bench_rate(&job.windows);
+}
+
+double link_rate_beyond(struct link *link, uint64_t packets, uint32_t size)
+{
+	struct job job = {.link = link, .packets = packets, .size = size};
+	struct dray_pkt p[BURST];
+	pthread_t receiver;
+
+	bench_pin(0);
+	pthread_create(&receiver, NULL, receive, &job);
+	for (uint64_t sent = 0; !job.done; sent += BURST) {
+		unsigned n = dray_tx_alloc(link->a, 0, p, BURST, size);
+
+		for (unsigned i = 0; i < n; i++)
+			fill(&job, &p[i], sent + i);
+		(void)dray_tx_burst(link->a, 0, p, n);
 		if (n == 0)
 			clock_relax();
 	}

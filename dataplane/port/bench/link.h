@@ -21,6 +21,9 @@ int link_up(struct dray_port *port);
 /* Packets a second in one direction, burst 32. `all`: 64 bytes are written and read; else the header's first 16. */
 double link_rate(struct link *link, uint64_t packets, uint32_t size, int all);
 
+/* The same, with the sender as fast as it can until the receiver has so many: what the port's classes refuse is dropped. */
+double link_rate_beyond(struct link *link, uint64_t packets, uint32_t size);
+
 /* Nanoseconds of n round trips of one 64 B packet. */
 void link_round_trips(struct link *link, uint32_t *ns, unsigned n);
 

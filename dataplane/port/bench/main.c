@@ -51,6 +51,29 @@ static struct link *link_of(enum link_kind kind)
 	return l;
 }
 
+/* A port whose packets wait in a queue: 64 bytes, so many thousand a second. */
+static struct link queueing_link(enum class_scheduler scheduler, enum class_discipline discipline, unsigned kpps)
+{
+	struct broker_options o = shape(1500);
+	uint64_t rate = kpps * 1000ull * 64 * 8;
+
+	o.geometry.pkt_slots = o.geometry.ring_size = 2048;
+	o.classes = (struct wire_classes){.scheduler = scheduler, .classes = 1, .rate = rate, .burst = 32768};
+	o.classes.class[0] = (struct wire_class){.discipline = (uint8_t)discipline, .limit = discipline == DISCIPLINE_BFIFO ? 65536 : 1000};
+	if (discipline == DISCIPLINE_CODEL || discipline == DISCIPLINE_FQ_CODEL) {
+		o.classes.class[0].target_ns = 5000000;
+		o.classes.class[0].interval_ns = 100000000;
+	}
+	if (discipline == DISCIPLINE_SLOT)
+		o.classes.class[0].target_ns = 500000;
+	if (scheduler == SCHEDULER_HTB || scheduler == SCHEDULER_HFSC)
+		o.classes.class[0].rate = o.classes.class[0].ceil = rate;
+	if (scheduler == SCHEDULER_HTB)
+		o.classes.class[0].peak = 32768;
+	bench_unpin();
+	return link_open(&o, DRAY_MODE_BUSY, 0);
+}
+
 /* Each link's broker has a directory of its own, which goes with it. */
 static void close_links(void)
 {
@@ -77,6 +100,15 @@ static double bare_line(const unsigned *a)
 static double rate(const unsigned *a)
 {
 	return link_rate(link_of(a[0] > 1500 ? LINK_BUSY_LONG : LINK_BUSY), a[2], a[0], (int)a[1]);
+}
+
+static double queued_rate(const unsigned *a)
+{
+	struct link l = queueing_link(a[0] % (SCHEDULER_HFSC + 1), a[1] % DISCIPLINES, a[2]);
+	double rate = link_rate_beyond(&l, a[3], 64);
+
+	link_close(&l);
+	return rate;
 }
 
 static unsigned bare_trips(const unsigned *a)
@@ -187,6 +219,7 @@ static const struct probe {
 	{"bare-line", "TRIPS", "ns", 1, bare_line, NULL},
 	{"bare-trips", "TRIPS", "ns", 1, NULL, bare_trips},
 	{"link-rate", "BYTES ALL PACKETS", "packets/s", 3, rate, NULL},
+	{"queued-rate", "SCHEDULER DISCIPLINE KPPS PACKETS", "packets/s", 4, queued_rate, NULL},
 	{"link-trips", "TRIPS", "ns", 1, NULL, trips},
 	{"socket-rate", "SOCKET MS", "packets/s", 2, socket_rate, NULL},
 	{"socket-trips", "SOCKET TRIPS", "ns", 2, NULL, socket_trips},
@@ -204,6 +237,7 @@ static int usage(void)
 	fprintf(stderr, "usage: dray-probe | dray-probe --alone PACKETS\n"
 			"Reads lines \"ROUND CASE ARGUMENT...\", and answers each with a line of JSON that has its samples. ALL is 1 to write\n"
 			"and read 64 bytes, 0 for the header's 16. SOCKET is 0 for a pipe, 1 for UNIX datagrams, 2 for UDP on descriptors 3 and 4.\n"
+			"SCHEDULER and DISCIPLINE: PROTOCOL.md, section 12. KPPS: the rate at which packets of 64 bytes leave, while more are offered.\n"
 			"KIND of wake: 0 futex, 1 socket, 2 link; of kill: 0 under load, 1 without a broker, 2 and more after a handshake step.\n"
 			"FIXED: 1 for a port that polls 50 us before it sleeps, 0 for one that learns. ARRIVALS: 0 regular, 1 random, 2 in bursts of 32. Cases:\n");
 	for (unsigned i = 0; i < PROBES; i++)

@@ -17,6 +17,10 @@ extern "C" {
  * call does nothing, returns 0, and is counted. Any thread may call dray_release, dray_service,
  * dray_info, dray_stats, dray_events and dray_fd.
  *
+ * Traffic classes. The broker may order that what the port sends waits in queues, at the rates of
+ * its classes (PROTOCOL.md, section 12). A thread of the library, named dray-pacer, then sends what
+ * is due while the application does not call.
+ *
  * Processes. A child of fork() must not use the port: its calls return -EBADF or 0. The child
  * inherits no shared memory, and exec() closes every descriptor. Until the child calls exec or
  * ends, it keeps descriptors open, so the peer does not notice if this process dies. SIGSTOP stops
@@ -87,7 +91,8 @@ int dray_open(const char *name, const struct dray_options *options, struct dray_
 
 /*
  * Close the port. No other call on this port may run meanwhile, and only dray_release may follow:
- * buffers that the application still has stay readable until it releases them.
+ * buffers that the application still has stay readable until it releases them. Packets that wait in
+ * the queues of traffic classes are dropped.
  */
 int dray_close(struct dray_port *port);
 
@@ -196,6 +201,9 @@ unsigned dray_tx_alloc(struct dray_port *port, unsigned queue, struct dray_pkt *
  * copied once and released. A packet that cannot be sent at all (length 0, too long, no link) is
  * consumed, and counted as tx_dropped or misuse. If no buffer is free to copy to, the call stops
  * and returns fewer.
+ *
+ * If the port has traffic classes, packets may wait in their queues, and leave in another order.
+ * One that a queue drops counts as tx_dropped; one that waits counts as sent only when it leaves.
  */
 unsigned dray_tx_burst(struct dray_port *port, unsigned queue, struct dray_pkt *pkts, unsigned n);
 
@@ -302,11 +310,11 @@ struct dray_stats {
 	uint64_t tx_packets, tx_bytes;
 	uint64_t rx_packets, rx_bytes;
 	uint64_t tx_no_buffer; /* buffers that tx_alloc could not provide */
-	uint64_t tx_dropped;   /* consumed by tx_burst and not sent: no link, or too long */
-	uint64_t tx_copied;    /* copied, since the buffer was not of this sending queue */
-	uint64_t rx_dropped;   /* over the hold quota, or no memory to copy to */
-	uint64_t rx_copied;    /* delivered in private memory */
-	uint64_t misuse;       /* calls that broke the rules above, as far as noticed */
+	uint64_t tx_dropped; /* consumed by tx_burst and not sent: no link, too long, or a queue */
+	uint64_t tx_copied;  /* copied, since the buffer was not of this sending queue */
+	uint64_t rx_dropped; /* over the hold quota, or no memory to copy to */
+	uint64_t rx_copied;  /* delivered in private memory */
+	uint64_t misuse;     /* calls that broke the rules above, as far as noticed */
 	uint64_t violations[DRAY_VIOLATIONS];
 	uint64_t stamps; /* packets whose one-way latency was measured */
 	uint64_t held;	 /* buffers that the application has now */

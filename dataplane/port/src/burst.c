@@ -1,218 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The data path above the transports: which thread uses a queue, following a switch, copying
- * packets of other owners, asking to be woken.
- */
+/* The data path above the transports: receiving in order, asking to be woken, sending. */
 #include "burst.h"
 
 #include <errno.h>
-#include <string.h>
-#include <sys/socket.h>
 
-#include "rights.h"
+#include "egress/egress.h"
+#include "send.h"
 #include "watch.h"
 
-#define COPY_BATCH 32
-#define BELL_BATCH 8
 #define POLLED_NS 1000000000u /* a queue that was polled in this time keeps all packets */
-
-static void direction_used_by(struct queue *queue, struct direction *dir, uintptr_t self)
-{
-	dir->thread = self;
-	if (dir->owner)
-		atomic_store_explicit(&dir->owner->thread, self, memory_order_relaxed);
-	for (struct dray_owner *h = dir->draining; h; h = h->draining)
-		atomic_store_explicit(&h->thread, self, memory_order_relaxed);
-	if (dir == &queue->rx && queue->pool)
-		atomic_store_explicit(&queue->pool->owner.thread, self, memory_order_relaxed);
-}
-
-bool direction_enter(struct queue *queue, struct direction *dir)
-{
-	uintptr_t self = thread_self();
-
-	if (unlikely(atomic_load_explicit(&dir->busy, memory_order_relaxed))) {
-		atomic_fetch_add_explicit(&dir->counters.n[COUNT_MISUSE], 1, memory_order_relaxed);
-		return false;
-	}
-	atomic_store_explicit(&dir->busy, 1, memory_order_relaxed);
-	if (unlikely(dir->thread != self))
-		direction_used_by(queue, dir, self);
-	return true;
-}
-
-void direction_leave(struct direction *dir)
-{
-	atomic_store_explicit(&dir->busy, 0, memory_order_relaxed);
-}
-
-/*
- * Whether a bell may be read, if descriptors can be in it. This thread must not receive those, not
- * even to drop them: so the peer is as good as gone.
- */
-static bool bell_readable(struct generation *gen, unsigned queue, struct counters *counters)
-{
-	/* relaxed: a reader of another bell that sees this late looks for itself. */
-	if (atomic_load_explicit(&gen->peer_gone, memory_order_relaxed))
-		return false;
-	if (!rights_attached(gen->bells[queue]))
-		return true;
-	violation(counters, DRAY_BAD_BELL);
-	generation_hang_up(gen);
-	return false;
-}
-
-static unsigned read_bell(struct generation *gen, unsigned queue, struct counters *counters)
-{
-	unsigned rings;
-	char bytes[2];
-
-	for (rings = 0; rings < BELL_BATCH; rings++) {
-		ssize_t n;
-
-		if (unlikely(gen->discarder) && !bell_readable(gen, queue, counters))
-			break;
-		n = recv(gen->bells[queue], bytes, sizeof(bytes), MSG_DONTWAIT | MSG_TRUNC);
-
-		if (n < 0)
-			break;
-		if (n == 0) {
-			/* release: pairs with the acquires in draining_final and retire_untaken. */
-			atomic_store_explicit(&gen->peer_gone, true, memory_order_release);
-			break;
-		}
-		if (n != 1 || bytes[0] != 1)
-			violation(counters, DRAY_BAD_BELL);
-	}
-	return rings;
-}
-
-unsigned bell_drain(struct dray_owner *owner, unsigned queue, struct counters *counters)
-{
-	struct generation *gen;
-	unsigned rings;
-
-	if (!owner || !owner->ops->arm)
-		return 0;
-	gen = owner->generation;
-	if (likely(!gen->discarder))
-		return read_bell(gen, queue, counters);
-	/* If another thread reads, it wakes this one; what it leaves ends this thread's sleep. */
-	if (atomic_exchange_explicit(&gen->reading[queue], true, memory_order_acquire))
-		return 0;
-	rings = read_bell(gen, queue, counters);
-	atomic_store_explicit(&gen->reading[queue], false, memory_order_release);
-	return rings;
-}
-
-/*
- * An owner that is still to be drained stays armed, so its packets ring like all others. The caller
- * polls it next.
- */
-static void drain_later(struct direction *dir, struct dray_owner *h)
-{
-	h->draining = dir->draining;
-	dir->draining = h;
-	if (h->ops->arm)
-		(void)h->ops->arm(h);
-}
-
-/* Leave the current owner: sending, at once; receiving, when it is empty. */
-static void direction_abandon(struct queue *queue, struct direction *dir)
-{
-	struct dray_owner *old = dir->owner;
-
-	if (!old)
-		return;
-	dir->owner = NULL;
-	if (dir == &queue->tx)
-		owner_orphan(old);
-	else
-		drain_later(dir, old);
-}
-
-/*
- * Generations that came and went between two calls of the receiving direction may have packets too;
- * oldest first.
- */
-static void collect_missed(struct queue *q, unsigned queue, struct generation *gen,
-			   const struct generation *current)
-{
-	struct dray_owner *h;
-
-	if (!gen)
-		return;
-	collect_missed(q, queue, gen->next, current);
-	h = gen->rx[queue];
-	if (gen == current || gen->kind == DRAY_LINK_NONE || !h || h->adopted || h->retired)
-		return;
-	h->adopted = true;
-	h->waker = &q->waker;
-	atomic_store_explicit(&h->thread, q->rx.thread, memory_order_relaxed);
-	drain_later(&q->rx, h);
-}
-
-void direction_disarm(struct direction *dir)
-{
-	if (dir->owner && dir->armed && dir->owner->ops->disarm)
-		dir->owner->ops->disarm(dir->owner);
-	dir->armed = false;
-}
-
-void direction_leave_capture(struct direction *dir)
-{
-	if (dir->capture)
-		capture_put(dir->capture->capture);
-	dir->capture = NULL;
-}
-
-static void follow_capture(struct dray_port *port, unsigned queue, struct direction *dir,
-			   bool sending)
-{
-	direction_leave_capture(dir);
-	if (port->capture) {
-		capture_get(port->capture);
-		dir->capture = capture_ring_of(port->capture, queue, sending);
-	}
-}
-
-static void move_to(struct dray_port *port, unsigned queue, struct direction *dir,
-		    struct generation *gen, struct dray_owner *owner)
-{
-	struct queue *q = &port->queues[queue];
-
-	dir->armed = false;
-	direction_abandon(q, dir);
-	if (dir == &q->rx) {
-		waker_awake(&q->waker);
-		collect_missed(q, queue, port->generations, gen);
-	}
-	dir->generation = owner ? gen : NULL;
-	dir->owner = owner;
-	if (owner) {
-		owner->adopted = true;
-		owner->waker = &q->waker;
-		owner->alone = dir == &q->tx ? &q->tx_waker : NULL;
-	}
-}
-
-void direction_update(struct dray_port *port, unsigned queue, struct direction *dir, bool sending)
-{
-	struct dray_owner *owner = NULL;
-	struct generation *gen;
-
-	pthread_mutex_lock(&port->lock);
-	gen = atomic_load_explicit(&port->current, memory_order_relaxed);
-	if (gen && queue < gen->queues)
-		owner = sending ? gen->tx[queue] : gen->rx[queue];
-	if (!owner || owner != dir->owner)
-		move_to(port, queue, dir, gen, owner);
-	follow_capture(port, queue, dir, sending);
-	dir->switches = atomic_load_explicit(&port->switches, memory_order_relaxed);
-	/* the owner is new, and a pool may be */
-	direction_used_by(&port->queues[queue], dir, dir->thread);
-	pthread_mutex_unlock(&port->lock);
-}
 
 static bool is_shm(const struct dray_owner *h)
 {
@@ -386,10 +182,22 @@ static inline struct direction *begin_burst(struct dray_port *port, unsigned que
 	if (unlikely(!port_valid(port) || queue >= port->queue_count))
 		return NULL;
 	dir = sending ? &port->queues[queue].tx : &port->queues[queue].rx;
-	if (unlikely(!direction_enter(&port->queues[queue], dir)))
+	if (sending)
+		egress_lock(dir);
+	if (unlikely(!direction_enter(&port->queues[queue], dir))) {
+		if (sending)
+			egress_unlock(dir);
 		return NULL;
+	}
 	direction_follow(port, queue, dir, sending);
 	return dir;
+}
+
+static inline void end_burst(struct direction *dir, bool sending)
+{
+	direction_leave(dir);
+	if (sending)
+		egress_unlock(dir);
 }
 
 EXPORT unsigned dray_rx_burst(struct dray_port *port, unsigned queue, struct dray_pkt *pkts,
@@ -406,7 +214,7 @@ EXPORT unsigned dray_rx_burst(struct dray_port *port, unsigned queue, struct dra
 		got = recv_sleeper(port, queue, dir, pkts, n, got);
 	if (unlikely(dir->capture))
 		capture_received(dir->capture, pkts, got);
-	direction_leave(dir);
+	end_burst(dir, false);
 	return got;
 }
 
@@ -430,114 +238,23 @@ EXPORT unsigned dray_tx_alloc(struct dray_port *port, unsigned queue, struct dra
 		return 0;
 	if (likely(dir->owner))
 		got = dir->owner->ops->alloc(dir->owner, pkts, n, size);
-	direction_leave(dir);
+	end_burst(dir, true);
 	return got;
-}
-
-/* Capture before sending: afterwards the packets belong to the peer. */
-static unsigned send_captured(struct direction *dir, struct dray_pkt *pkts, unsigned n)
-{
-	struct dray_owner *h = dir->owner;
-	unsigned fit, used;
-
-	for (fit = 0; fit < n && pkts[fit].owner == h && pkts[fit].length - 1 < pkts[fit].room;
-	     fit++)
-		;
-	if (fit == 0)
-		return h->ops->send(h, pkts, 1);
-	capture_ring_fill(dir->capture, pkts, fit);
-	used = h->ops->send(h, pkts, fit);
-	capture_ring_publish(dir->capture, used);
-	return used;
-}
-
-static inline unsigned send_owner(struct direction *dir, struct dray_pkt *pkts, unsigned n)
-{
-	if (unlikely(dir->capture))
-		return send_captured(dir, pkts, n);
-	return dir->owner->ops->send(dir->owner, pkts, n);
-}
-
-static void drop(struct direction *dir, struct dray_pkt *p)
-{
-	count(&dir->counters, COUNT_TX_DROPPED, 1);
-	dray_release(p, 1);
-}
-
-static void copy_packet(struct dray_pkt *to, const struct dray_pkt *from)
-{
-	memcpy(to->data, from->data, from->length);
-	to->length = from->length;
-	to->flags = from->flags;
-	to->vlan = from->vlan;
-	to->hash = from->hash;
-	to->meta = from->meta;
-}
-
-/* Whether this direction can send a packet at all. */
-static bool can_send(const struct direction *dir, const struct dray_pkt *p)
-{
-	return dir->owner && p->owner && p->length > 0 && p->length <= p->room &&
-	       (p->length <= dir->generation->packet_max ||
-		p->length <= dir->generation->message_max);
-}
-
-static void drop_or_count(struct direction *dir, struct dray_pkt *p)
-{
-	if (!p->owner)
-		count(&dir->counters, COUNT_MISUSE, 1);
-	else
-		drop(dir, p);
-}
-
-/*
- * Send packets whose buffers belong to another owner, by copying them. Returns how many were
- * consumed: an original is consumed once its copy is sent. A first packet that cannot be sent at
- * all is dropped.
- */
-static unsigned send_copies(struct direction *dir, struct dray_pkt *pkts, unsigned n)
-{
-	struct dray_pkt copies[COPY_BATCH];
-	struct dray_owner *h = dir->owner;
-	unsigned made, sent = 0;
-
-	if (!can_send(dir, &pkts[0])) {
-		drop_or_count(dir, &pkts[0]);
-		return 1;
-	}
-	for (made = 0;
-	     made < n && made < COPY_BATCH && pkts[made].owner != h && can_send(dir, &pkts[made]);
-	     made++) {
-		if (!h->ops->alloc(h, &copies[made], 1, pkts[made].length))
-			break;
-		copy_packet(&copies[made], &pkts[made]);
-	}
-	if (made)
-		sent = send_owner(dir, copies, made);
-	count(&dir->counters, COUNT_TX_COPIED, sent);
-	dray_release(pkts, sent);
-	dray_release(&copies[sent], made - sent); /* the device has no room now */
-	return sent;
 }
 
 EXPORT unsigned dray_tx_burst(struct dray_port *port, unsigned queue, struct dray_pkt *pkts,
 			      unsigned n)
 {
 	struct direction *dir;
-	unsigned i = 0, used;
+	unsigned sent;
 
 	dir = begin_burst(port, queue, true);
 	if (unlikely(!dir))
 		return 0;
-	while (i < n) {
-		if (likely(dir->owner && pkts[i].owner == dir->owner))
-			used = send_owner(dir, &pkts[i], n - i);
-		else
-			used = send_copies(dir, &pkts[i], n - i);
-		i += used;
-		if (used == 0)
-			break;
-	}
-	direction_leave(dir);
-	return i;
+	if (unlikely(egress_of(dir)))
+		sent = egress_burst(dir->egress, pkts, n);
+	else
+		sent = direction_send(dir, pkts, n);
+	end_burst(dir, true);
+	return sent;
 }

@@ -176,6 +176,14 @@ static bool same_port(const struct wire_welcome *a, const struct wire_welcome *b
 	       a->ip6_prefix == b->ip6_prefix && a->mtu == b->mtu && a->queues == b->queues;
 }
 
+/* The end is welcomed: the port can be used. */
+static void be_ready(struct dray_port *port)
+{
+	port->control.state = CONTROL_READY;
+	if (port->magic == PORT_MAGIC)
+		port_event(port, DRAY_EVENT_BROKER_BACK, 0, 0, 0);
+}
+
 static void on_welcome(struct dray_port *port, const struct wire_message *m, const int *fds)
 {
 	struct control *c = &port->control;
@@ -195,9 +203,27 @@ static void on_welcome(struct dray_port *port, const struct wire_message *m, con
 	}
 	port->welcome = *w;
 	port->last_sample_shift = w->sample_shift;
-	c->state = CONTROL_READY;
-	if (again)
-		port_event(port, DRAY_EVENT_BROKER_BACK, 0, 0, 0);
+	if (w->flags & WELCOME_CLASSES)
+		c->state = CONTROL_WELCOMED;
+	else
+		be_ready(port);
+}
+
+/* A port keeps the classes with which it was opened. */
+static void on_classes(struct dray_port *port, const struct wire_message *m)
+{
+	struct wire_message reply;
+
+	if (port->welcome.queues != 1 ||
+	    (port->magic == PORT_MAGIC &&
+	     memcmp(&m->classes, &port->classes, sizeof(port->classes)) != 0)) {
+		refuse(port, -EPROTO, WIRE_CLASSES, "these classes are not acceptable");
+		return;
+	}
+	port->classes = m->classes;
+	wire_begin(&reply, FROM_END, WIRE_CLASSES, 0);
+	if (say(port, &reply, NULL, 0) == 0)
+		be_ready(port);
 }
 
 static unsigned maps(const struct dray_port *port)
@@ -406,6 +432,7 @@ static void on_message(struct dray_port *port, const struct wire_message *m, int
 		       unsigned count)
 {
 	bool greeted = port->control.state == CONTROL_GREETED;
+	bool welcomed = port->control.state == CONTROL_WELCOMED;
 
 	if (m->header.type == WIRE_ERROR)
 		lose(port, m->error.code ? -(int)m->error.code : -EPROTO);
@@ -413,7 +440,10 @@ static void on_message(struct dray_port *port, const struct wire_message *m, int
 		lose(port, -ECONNRESET);
 	else if (greeted && m->header.type == WIRE_WELCOME)
 		on_welcome(port, m, fds);
-	else if (greeted || m->header.type == WIRE_WELCOME) {
+	else if (welcomed && m->header.type == WIRE_CLASSES)
+		on_classes(port, m);
+	else if (greeted || welcomed || m->header.type == WIRE_WELCOME ||
+		 m->header.type == WIRE_CLASSES) {
 		close_all(fds, count);
 		refuse(port, -EPROTO, m->header.type, "not now");
 	} else if (m->header.type == WIRE_OFFER)
@@ -426,6 +456,12 @@ static void on_message(struct dray_port *port, const struct wire_message *m, int
 		on_capture(port, m, fds, count);
 	else
 		on_stats(port);
+}
+
+/* The broker's answer to HELLO is not complete. */
+static bool is_greeting(const struct control *c)
+{
+	return c->state == CONTROL_GREETED || c->state == CONTROL_WELCOMED;
 }
 
 void control_step(struct dray_port *port)
@@ -469,7 +505,7 @@ void control_step(struct dray_port *port)
 		else if (ret == 0)
 			on_message(port, &m, fds, count);
 	}
-	if (c->state == CONTROL_GREETED && clock_ns() >= c->deadline_ns)
+	if (is_greeting(c) && clock_ns() >= c->deadline_ns)
 		lose(port, -ETIMEDOUT);
 }
 
@@ -485,7 +521,7 @@ int control_open(struct dray_port *port, uint32_t timeout_ms)
 	if (ret)
 		return ret == -EAGAIN ? -ETIMEDOUT : ret;
 	c->deadline_ns = end;
-	while (c->state == CONTROL_GREETED) {
+	while (is_greeting(c)) {
 		struct pollfd p = {.fd = c->fd, .events = POLLIN};
 		uint64_t now = clock_ns();
 

@@ -30,6 +30,7 @@ enum wire_type {
 	WIRE_BYE,
 	WIRE_ERROR,
 	WIRE_CAPTURE,
+	WIRE_CLASSES,
 	WIRE_TYPES,
 	WIRE_HINTS = 0x8000 /* unknown types from here on are ignored */
 };
@@ -41,12 +42,14 @@ enum feature {
 	FEATURE_NETDEV = 1u << 3,
 	FEATURE_READOPT = 1u << 4,
 	FEATURE_CAPTURE = 1u << 5,
-	FEATURES_KNOWN = 0x3f
+	FEATURE_CLASSES = 1u << 6,
+	FEATURES_KNOWN = 0x7f
 };
 
 enum wire_flags {
 	HELLO_READOPT = 1u << 0,
 	WELCOME_READOPTED = 1u << 0,
+	WELCOME_CLASSES = 1u << 1, /* a CLASSES message follows */
 };
 
 enum clock_kind { CLOCK_KIND_NS = 0, CLOCK_KIND_COUNTER = 1 };
@@ -190,6 +193,59 @@ struct wire_captured {
 	uint32_t reserved;
 };
 
+#define CLASSES_MAX 8u
+#define CLASS_RATE_MAX 10000000000000ull /* bit/s */
+
+enum class_scheduler { SCHEDULER_NONE, SCHEDULER_STRICT, SCHEDULER_HTB, SCHEDULER_HFSC };
+
+enum class_discipline {
+	DISCIPLINE_PFIFO,
+	DISCIPLINE_BFIFO,
+	DISCIPLINE_SFQ,
+	DISCIPLINE_CODEL,
+	DISCIPLINE_FQ_CODEL,
+	DISCIPLINE_SLOT,
+	DISCIPLINES
+};
+
+enum class_flags { CLASS_META = 0x01, CLASS_ECN = 0x02, CLASS_REALTIME = 0x04 };
+
+/* A traffic class: PROTOCOL.md, section 12. */
+struct wire_class {
+	uint64_t dscp;
+	uint8_t pcp;
+	uint8_t discipline; /* enum class_discipline */
+	uint8_t flags;	    /* enum class_flags */
+	uint8_t priority;
+	uint32_t meta;
+	uint64_t rate;
+	uint64_t ceil;
+	uint64_t peak;
+	uint32_t peak_ns;
+	uint32_t limit;
+	uint32_t target_ns;
+	uint32_t interval_ns;
+};
+static_assert(sizeof(struct wire_class) == 56 && offsetof(struct wire_class, limit) == 44, "class");
+
+struct wire_classes {
+	uint32_t scheduler; /* enum class_scheduler */
+	uint32_t classes;
+	uint64_t rate;
+	uint32_t burst;
+	uint32_t reserved;
+	uint64_t reserved2;
+	struct wire_class class[CLASSES_MAX];
+};
+static_assert(sizeof(struct wire_classes) == 480 && offsetof(struct wire_classes, class) == 32,
+	      "classes");
+
+/* The end's answer. */
+struct wire_classed {
+	uint32_t error;
+	uint32_t reserved;
+};
+
 /* The data memfd. */
 
 #define LAYOUT_PAGE 4096u
@@ -255,6 +311,19 @@ enum descriptor_flags {
 
 enum telemetry_state { TELEMETRY_DOWN = 0, TELEMETRY_LIVE = 1, TELEMETRY_LOST = 2 };
 
+struct telemetry_class {
+	_Atomic uint64_t packets;
+	_Atomic uint64_t bytes;
+	_Atomic uint64_t dropped;
+	_Atomic uint64_t late;
+	_Atomic uint64_t marked;
+	_Atomic uint32_t queued;
+	_Atomic uint32_t queued_most;
+	_Atomic uint64_t queued_bytes;
+	_Atomic uint64_t longest_ns;
+};
+static_assert(sizeof(struct telemetry_class) == 64, "telemetry of a class");
+
 struct telemetry_header {
 	_Atomic uint32_t magic;
 	_Atomic uint32_t version;
@@ -264,7 +333,12 @@ struct telemetry_header {
 	_Atomic uint32_t clock;
 	_Atomic uint64_t tick_hz;
 	_Alignas(128) _Atomic uint32_t sample_shift;
+	_Alignas(512) struct wire_classes classes; /* in use */
+	_Alignas(1024) struct telemetry_class class[CLASSES_MAX];
 };
+static_assert(offsetof(struct telemetry_header, classes) == 512 &&
+		      offsetof(struct telemetry_header, class) == 1024,
+	      "telemetry");
 static_assert(offsetof(struct telemetry_header, tick_hz) == 24, "telemetry");
 static_assert(offsetof(struct telemetry_header, sample_shift) == 128, "telemetry");
 

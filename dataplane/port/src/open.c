@@ -7,8 +7,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "burst.h"
+#include "direction.h"
 #include "control.h"
+#include "egress/egress.h"
 #include "queues.h"
 #include "rebind.h"
 #include "rights.h"
@@ -73,12 +74,15 @@ EXPORT int dray_open(const char *name, const struct dray_options *options, struc
 		port->magic = PORT_MAGIC;
 		ret = queues_make(port);
 	}
+	if (ret == 0)
+		ret = egress_start(port);
 	if (ret == 0 && (port->flags & DRAY_SERVICE_THREAD))
 		ret = service_start(port);
 	if (ret == 0)
 		ret = siblings_add(port);
 	if (ret) {
 		service_stop(port);
+		egress_stop(port);
 		port->magic = 0;
 		control_close(port);
 		port_put(port);
@@ -109,6 +113,7 @@ EXPORT int dray_close(struct dray_port *port)
 		return -EBADF;
 	siblings_remove(port);
 	service_stop(port);
+	egress_stop(port);
 	pthread_mutex_lock(&port->lock);
 	/* every reader has the lock */
 	atomic_store_explicit(&port->current, NULL, memory_order_relaxed);

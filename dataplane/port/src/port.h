@@ -32,6 +32,7 @@ struct direction {
 	/* receiving: owners that were left, but may still have packets */
 	struct dray_owner *draining;
 	struct capture_ring *capture; /* NULL: nobody captures */
+	struct egress *egress;	      /* sending: traffic classes; NULL: none */
 	bool armed;
 	struct idle idle;   /* receiving, adaptive mode */
 	uint64_t polled_ns; /* when dray_rx_burst last looked at `draining` */
@@ -52,8 +53,9 @@ struct queue {
 
 enum control_state {
 	CONTROL_LOST = 0,
-	CONTROL_GREETED, /* HELLO is out */
-	CONTROL_READY,	 /* welcomed */
+	CONTROL_GREETED,  /* HELLO is out */
+	CONTROL_WELCOMED, /* the classes are still to come */
+	CONTROL_READY,	  /* welcomed */
 };
 
 struct control {
@@ -84,6 +86,7 @@ struct dray_port {
 	struct generation *pools; /* the owner of copies; NULL: none */
 	struct control control;
 	struct wire_welcome welcome;
+	struct wire_classes classes; /* of what is sent; all 0: none */
 	struct telemetry_header *telemetry;
 	size_t telemetry_size;
 	uint64_t telemetry_due_ns;

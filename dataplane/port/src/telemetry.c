@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "egress/egress.h"
 #include "lane.h"
 
 #define PERIOD_NS 250000000u
@@ -70,6 +71,42 @@ static void write_block(struct dray_port *port, unsigned q)
 			memory_order_relaxed);
 }
 
+static void copy_count(_Atomic uint64_t *to, const _Atomic uint64_t *from)
+{
+	atomic_store_explicit(to, atomic_load_explicit(from, memory_order_relaxed),
+			      memory_order_relaxed);
+}
+
+static void write_class(struct telemetry_class *to, const struct telemetry_class *from)
+{
+	copy_count(&to->packets, &from->packets);
+	copy_count(&to->bytes, &from->bytes);
+	copy_count(&to->dropped, &from->dropped);
+	copy_count(&to->late, &from->late);
+	copy_count(&to->marked, &from->marked);
+	atomic_store_explicit(&to->queued,
+			      atomic_load_explicit(&from->queued, memory_order_relaxed),
+			      memory_order_relaxed);
+	atomic_store_explicit(&to->queued_most,
+			      atomic_load_explicit(&from->queued_most, memory_order_relaxed),
+			      memory_order_relaxed);
+	copy_count(&to->queued_bytes, &from->queued_bytes);
+	copy_count(&to->longest_ns, &from->longest_ns);
+}
+
+/* What classes the port has, and what they have counted. */
+static void write_classes(struct dray_port *port)
+{
+	const struct egress *e = port->queues[0].tx.egress;
+	struct telemetry_header *h = port->telemetry;
+
+	if (!e)
+		return;
+	h->classes = e->scheduler->plan;
+	for (unsigned i = 0; i < CLASSES_MAX; i++)
+		write_class(&h->class[i], &e -> scheduler -> report[i]);
+}
+
 /*
  * One packet in so many is stamped: as the broker asks, and more often if few are sent.
  * A percentile takes a number of samples, not a share of the packets.
@@ -126,4 +163,5 @@ void telemetry_step(struct dray_port *port, bool now)
 	atomic_store_explicit(&h->tick_hz, clock_rate_hz(&port->rate), memory_order_relaxed);
 	for (unsigned q = 0; q < port->queue_count; q++)
 		write_block(port, q);
+	write_classes(port);
 }

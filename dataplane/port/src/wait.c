@@ -4,6 +4,7 @@
 #include <poll.h>
 
 #include "burst.h"
+#include "egress/egress.h"
 #include "siblings.h"
 
 #define MS 1000000ull
@@ -62,7 +63,7 @@ static unsigned rx_holds(const struct call *c, bool arm)
 }
 
 /* One bell is for buffers of both kinds, so the second look is after it was armed, as the first. */
-static unsigned tx_holds(const struct call *c, bool arm)
+static unsigned tx_holds_locked(const struct call *c, bool arm)
 {
 	struct direction *tx = &c->q->tx;
 	unsigned holds = 0;
@@ -74,6 +75,16 @@ static unsigned tx_holds(const struct call *c, bool arm)
 		holds = DRAY_WAIT_TX;
 	if (tx->owner && tx->owner->ops->message_ready && tx->owner->ops->message_ready(tx->owner))
 		holds |= DRAY_WAIT_MESSAGE;
+	return holds;
+}
+
+static unsigned tx_holds(const struct call *c, bool arm)
+{
+	unsigned holds;
+
+	egress_lock(&c->q->tx);
+	holds = tx_holds_locked(c, arm);
+	egress_unlock(&c->q->tx);
 	return holds;
 }
 
@@ -236,6 +247,24 @@ static void stop_receiving(struct direction *rx, bool found)
 	direction_disarm(rx);
 }
 
+static bool enter_tx(struct queue *q)
+{
+	bool entered;
+
+	egress_lock(&q->tx);
+	entered = direction_enter(q, &q->tx);
+	egress_unlock(&q->tx);
+	return entered;
+}
+
+static void leave_tx(struct queue *q)
+{
+	egress_lock(&q->tx);
+	direction_disarm(&q->tx);
+	direction_leave(&q->tx);
+	egress_unlock(&q->tx);
+}
+
 /* Enter the sides that the call serves, wait, and leave them. 0: another call is in one of them. */
 static int enter_and_wait(const struct call *c, int timeout_ms)
 {
@@ -244,14 +273,12 @@ static int enter_and_wait(const struct call *c, int timeout_ms)
 
 	if (c->rx && !direction_enter(q, &q->rx))
 		return 0;
-	if (!c->tx || direction_enter(q, &q->tx)) {
+	if (!c->tx || enter_tx(q)) {
 		ret = wait_here(c, timeout_ms < 0 ? UINT64_MAX
 						  : clock_ns() + (uint64_t)timeout_ms * MS);
 		waker_awake(c->waker);
-		if (c->tx) {
-			direction_disarm(&q->tx);
-			direction_leave(&q->tx);
-		}
+		if (c->tx)
+			leave_tx(q);
 		if (c->rx)
 			stop_receiving(&q->rx, ret > 0 && (ret & DRAY_WAIT_RX));
 	}

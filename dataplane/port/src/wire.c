@@ -9,6 +9,7 @@
 
 #include "capture.h"
 #include "dray.h"
+#include "egress/scheduler.h"
 
 #define ANY_FDS UINT32_MAX
 
@@ -29,6 +30,7 @@ static const struct shape shapes[2][WIRE_TYPES] =
 				[WIRE_BYE] = {sizeof(struct wire_bye), 0, true},
 				[WIRE_ERROR] = {sizeof(struct wire_error), 0, true},
 				[WIRE_CAPTURE] = {sizeof(struct wire_captured), 0, true},
+				[WIRE_CLASSES] = {sizeof(struct wire_classed), 0, true},
 			},
 		[FROM_BROKER] =
 			{
@@ -40,6 +42,7 @@ static const struct shape shapes[2][WIRE_TYPES] =
 				[WIRE_BYE] = {sizeof(struct wire_bye), 0, true},
 				[WIRE_ERROR] = {sizeof(struct wire_error), 0, true},
 				[WIRE_CAPTURE] = {sizeof(struct wire_capture), ANY_FDS, true},
+				[WIRE_CLASSES] = {sizeof(struct wire_classes), 0, true},
 			},
 };
 
@@ -98,7 +101,8 @@ static bool welcome_valid(const struct wire_welcome *w)
 	       (w->sample_shift <= SAMPLE_SHIFT_MAX || w->sample_shift == SAMPLE_NONE) &&
 	       w->hold_policy <= HOLD_COPY &&
 	       w->telemetry_size == LAYOUT_PAGE + (uint64_t)TELEMETRY_BLOCK * w->queues &&
-	       (w->flags & ~(uint32_t)WELCOME_READOPTED) == 0 && w->reserved == 0;
+	       (w->flags & ~(uint32_t)(WELCOME_READOPTED | WELCOME_CLASSES)) == 0 &&
+	       w->reserved == 0;
 }
 
 static bool offer_valid(const struct wire_offer *o, unsigned fds)
@@ -131,6 +135,11 @@ static bool captured_valid(const struct wire_captured *c)
 	return c->error < 4096 && c->reserved == 0;
 }
 
+static bool classed_valid(const struct wire_classed *c)
+{
+	return c->error < 4096 && c->reserved == 0;
+}
+
 static bool body_valid(const struct wire_message *m, unsigned fds)
 {
 	switch (m->header.type) {
@@ -153,6 +162,10 @@ static bool body_valid(const struct wire_message *m, unsigned fds)
 		return m->header.generation == 0 &&
 		       (m->header.length == sizeof(m->captured) ? captured_valid(&m->captured)
 								: capture_valid(&m->capture, fds));
+	case WIRE_CLASSES:
+		return m->header.generation == 0 &&
+		       (m->header.length == sizeof(m->classed) ? classed_valid(&m->classed)
+							       : classes_valid(&m->classes));
 	default:
 		return true;
 	}

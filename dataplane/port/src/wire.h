@@ -21,6 +21,8 @@ struct wire_message {
 		struct wire_error error;
 		struct wire_capture capture;
 		struct wire_captured captured;
+		struct wire_classes classes;
+		struct wire_classed classed;
 		uint8_t raw[WIRE_MAX - sizeof(struct wire_header)];
 	};
 };

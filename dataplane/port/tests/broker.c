@@ -271,11 +271,21 @@ static bool adopted(struct broker *b)
 	return true;
 }
 
+static void say_classes(struct broker *b, struct end *e)
+{
+	struct wire_message m;
+
+	wire_begin(&m, FROM_BROKER, WIRE_CLASSES, 0);
+	m.classes = b->options.classes;
+	e->welcomed = e->welcomed && wire_send(e->fd, &m, NULL, 0) == 0;
+}
+
 static void welcome(struct broker *b, struct end *e, bool readopted)
 {
 	struct wire_message m;
 	struct wire_welcome *w = &m.welcome;
 	struct telemetry_header *h;
+	const bool classes = e == &b->ends[0] && b->options.classes.classes;
 
 	wire_begin(&m, FROM_BROKER, WIRE_WELCOME, readopted ? b->journal.generation : 0);
 	w->features =
@@ -292,7 +302,7 @@ static void welcome(struct broker *b, struct end *e, bool readopted)
 	w->hold_quota = b->options.hold_quota;
 	w->hold_policy = b->options.hold_policy;
 	w->telemetry_size = LAYOUT_PAGE + (uint64_t)TELEMETRY_BLOCK * w->queues;
-	w->flags = readopted ? WELCOME_READOPTED : 0;
+	w->flags = (readopted ? WELCOME_READOPTED : 0) | (classes ? WELCOME_CLASSES : 0);
 	close_fd(&e->telemetry);
 	e->telemetry = broker_memfd(w->telemetry_size, SEALS_AT_ONCE | F_SEAL_SEAL);
 	h = mmap(NULL, w->telemetry_size, PROT_READ | PROT_WRITE, MAP_SHARED, e->telemetry, 0);
@@ -300,6 +310,8 @@ static void welcome(struct broker *b, struct end *e, bool readopted)
 	atomic_store(&h->sample_shift, w->sample_shift);
 	munmap(h, w->telemetry_size);
 	e->welcomed = wire_send(e->fd, &m, &e->telemetry, 1) == 0;
+	if (classes)
+		say_classes(b, e);
 }
 
 static void on_hello(struct broker *b, unsigned i, const struct wire_message *m, const int *fds,

@@ -17,8 +17,9 @@ struct broker_options {
 	uint32_t sample_shift;	  /* default 6; SAMPLE_NONE */
 	bool sample_all;	  /* shift 0 */
 	uint32_t hold_quota, hold_policy;
-	uint64_t features;     /* that the broker knows; default all */
-	const char *directory; /* default: a new one, removed at the end */
+	uint64_t features;	     /* that the broker knows; default all */
+	struct wire_classes classes; /* of end "a"; default: none */
+	const char *directory;	     /* default: a new one, removed at the end */
 };
 
 struct broker;

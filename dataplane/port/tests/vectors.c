@@ -92,6 +92,39 @@ static const struct place places[] = {
 	PLACE("error", struct wire_error, code),
 	PLACE("error", struct wire_error, about),
 	PLACE("error", struct wire_error, text),
+	PLACE("classes", struct wire_classes, scheduler),
+	PLACE("classes", struct wire_classes, classes),
+	PLACE("classes", struct wire_classes, rate),
+	PLACE("classes", struct wire_classes, burst),
+	PLACE("classes", struct wire_classes, reserved),
+	PLACE("classes", struct wire_classes, reserved2),
+	PLACE("classes", struct wire_classes, class),
+	PLACE("class", struct wire_class, dscp),
+	PLACE("class", struct wire_class, pcp),
+	PLACE("class", struct wire_class, discipline),
+	PLACE("class", struct wire_class, flags),
+	PLACE("class", struct wire_class, priority),
+	PLACE("class", struct wire_class, meta),
+	PLACE("class", struct wire_class, rate),
+	PLACE("class", struct wire_class, ceil),
+	PLACE("class", struct wire_class, peak),
+	PLACE("class", struct wire_class, peak_ns),
+	PLACE("class", struct wire_class, limit),
+	PLACE("class", struct wire_class, target_ns),
+	PLACE("class", struct wire_class, interval_ns),
+	PLACE("classed", struct wire_classed, error),
+	PLACE("classed", struct wire_classed, reserved),
+	PLACE("telemetry_class", struct telemetry_class, packets),
+	PLACE("telemetry_class", struct telemetry_class, bytes),
+	PLACE("telemetry_class", struct telemetry_class, dropped),
+	PLACE("telemetry_class", struct telemetry_class, late),
+	PLACE("telemetry_class", struct telemetry_class, marked),
+	PLACE("telemetry_class", struct telemetry_class, queued),
+	PLACE("telemetry_class", struct telemetry_class, queued_most),
+	PLACE("telemetry_class", struct telemetry_class, queued_bytes),
+	PLACE("telemetry_class", struct telemetry_class, longest_ns),
+	PLACE("telemetry_header", struct telemetry_header, classes),
+	PLACE("telemetry_header", struct telemetry_header, class),
 	PLACE("capture", struct wire_capture, size),
 	PLACE("capture", struct wire_capture, slots),
 	PLACE("capture", struct wire_capture, slot_size),
@@ -156,6 +189,10 @@ static const struct {
 	{"extension", sizeof(struct extension), 0},
 	{"telemetry_header", sizeof(struct telemetry_header), 0},
 	{"telemetry_block", sizeof(struct telemetry_block), 0},
+	{"classes", sizeof(struct wire_classes), WIRE_CLASSES},
+	{"class", sizeof(struct wire_class), 0},
+	{"classed", sizeof(struct wire_classed), WIRE_CLASSES},
+	{"telemetry_class", sizeof(struct telemetry_class), 0},
 	{"capture", sizeof(struct wire_capture), WIRE_CAPTURE},
 	{"captured", sizeof(struct wire_captured), WIRE_CAPTURE},
 	{"capture_words", sizeof(struct capture_words), 0},
@@ -197,12 +234,30 @@ static void set_counter(struct wire_stats *s, unsigned index, const char *value)
 	s->counters[index] = strtoull(value, NULL, 0);
 }
 
+/* A field of a class is "class[I].NAME". */
+static void set_class_field(struct wire_message *m, const char *name, const char *value)
+{
+	unsigned i = (unsigned)atoi(&name[strlen("class[")]);
+	const struct place *p = place_named("class", strchr(name, '.') + 1);
+	uint64_t number = strtoull(value, NULL, 0);
+
+	CHECK(i < CLASSES_MAX);
+	memcpy((uint8_t *)&m->classes.class[i] + p->offset, &number, p->size);
+}
+
 static void set_field(struct wire_message *m, const char *owner, const char *name,
 		      const char *value)
 {
-	const struct place *p = place_named(owner, name);
-	uint8_t *to = m->raw + p->offset;
+	const struct place *p;
 	uint64_t number = strtoull(value, NULL, 0);
+	uint8_t *to;
+
+	if (strncmp(name, "class[", strlen("class[")) == 0) {
+		set_class_field(m, name, value);
+		return;
+	}
+	p = place_named(owner, name);
+	to = m->raw + p->offset;
 
 	if (strcmp(name, "port") == 0 || strcmp(name, "text") == 0)
 		strncpy((char *)to, value, p->size);

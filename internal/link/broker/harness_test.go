@@ -257,6 +257,8 @@ func endProgram(t testing.TB) string {
 		}
 		const port = "../../../dataplane/port/"
 		sources, _ := filepath.Glob(port + "src/*.c")
+		nested, _ := filepath.Glob(port + "src/*/*.c")
+		sources = append(sources, nested...)
 		args := append([]string{"-std=gnu11", "-O2", "-D_GNU_SOURCE", `-DDRAY_VERSION="test"`, "-pthread", "-I" + port + "include",
 			"-I" + port + "src", "testdata/end.c", "-o", filepath.Join(program.dir, "end")}, sources...)
 		if out, err := exec.Command("gcc", args...).CombinedOutput(); err != nil {

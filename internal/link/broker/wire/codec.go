@@ -63,6 +63,8 @@ func endBody(t Type) (v any, ok bool) {
 		return new(Stats), true
 	case TypeCapture:
 		return new(Captured), true
+	case TypeClasses:
+		return new(Classed), true
 	}
 	return nil, false
 }
@@ -79,6 +81,8 @@ func brokerBody(t Type) (v any, ok bool) {
 		return new(Rebind), true
 	case TypeCapture:
 		return new(Capture), true
+	case TypeClasses:
+		return new(Classes), true
 	}
 	return nil, false
 }
@@ -172,6 +176,10 @@ func valid(m Message) bool {
 		return m.Generation == 0 && b.valid()
 	case *Captured:
 		return m.Generation == 0 && b.Error < 4096 && b.Reserved == 0
+	case *Classes:
+		return m.Generation == 0 && b.Check() == nil
+	case *Classed:
+		return m.Generation == 0 && b.Error < 4096 && b.Reserved == 0
 	}
 	return true
 }
@@ -185,7 +193,7 @@ func (w *Welcome) valid() bool {
 	return w.Features&^FeaturesKnown == 0 && nameFieldValid(w.Port) && w.IP4Prefix <= 32 && w.IP6Prefix <= 128 &&
 		w.MTU >= MTUMin && w.MTU <= MTUMax && w.Queues >= 1 && w.Queues <= MaxQueues &&
 		(w.SampleShift <= SampleShiftMax || w.SampleShift == SampleNone) && w.HoldPolicy <= HoldCopy &&
-		w.TelemetrySize == TelemetrySize(int(w.Queues)) && w.Flags&^WelcomeReadopted == 0 && w.Reserved == 0
+		w.TelemetrySize == TelemetrySize(int(w.Queues)) && w.Flags&^(WelcomeReadopted|WelcomeClasses) == 0 && w.Reserved == 0
 }
 
 func (o *Offer) valid() bool {

@@ -33,6 +33,7 @@ const (
 	TypeBye
 	TypeError
 	TypeCapture
+	TypeClasses
 
 	typeHints Type = 0x8000 // unknown types from here on are ignored
 )
@@ -56,6 +57,7 @@ const (
 	FeatureNetdev
 	FeatureReadopt
 	FeatureCapture
+	FeatureClasses
 
 	FeaturesKnown = 1<<iota - 1
 )
@@ -64,6 +66,7 @@ const (
 const (
 	HelloReadopt     = 1 << 0
 	WelcomeReadopted = 1 << 0
+	WelcomeClasses   = 1 << 1 // a CLASSES message follows
 
 	ModeBusy     = 0
 	ModeAdaptive = 1

@@ -18,7 +18,24 @@ type TelemetryHeader struct {
 	TickHz      uint64 `wire:"tick_hz"`
 	_           [96]byte
 	SampleShift uint32 `wire:"sample_shift"`
-	_           [124]byte
+	_           [380]byte
+	Classes     Classes `wire:"classes"`
+	_           [32]byte
+	Class       [ClassesMax]TelemetryClass `wire:"class"`
+	_           [512]byte
+}
+
+// TelemetryClass is the report of one traffic class, since the port was opened.
+type TelemetryClass struct {
+	Packets     uint64 `wire:"packets"`
+	Bytes       uint64 `wire:"bytes"`
+	Dropped     uint64 `wire:"dropped"`
+	Late        uint64 `wire:"late"` // dropped for their slot, not in Dropped
+	Marked      uint64 `wire:"marked"`
+	Queued      uint32 `wire:"queued"`
+	QueuedMost  uint32 `wire:"queued_most"`
+	QueuedBytes uint64 `wire:"queued_bytes"`
+	LongestNS   uint64 `wire:"longest_ns"`
 }
 
 // TelemetryBlock is the report of one queue.
@@ -36,6 +53,9 @@ const (
 	// SampleShiftOffset is where the broker writes, in bytes from the start of
 	// the telemetry memfd.
 	SampleShiftOffset = 128
+
+	classesOffset        = 512
+	classTelemetryOffset = 1024
 )
 
 // TelemetrySize is the size of the telemetry memfd of a port, in bytes.
@@ -50,6 +70,10 @@ type Telemetry struct {
 	Counters   [CounterCount]uint64
 	Depth      uint64
 	Histogram  [HistogramSize]uint64 // in ticks
+	// Classes are the traffic classes in use; nil: none, or out of bounds. Class is
+	// the report of each.
+	Classes *Classes
+	Class   [ClassesMax]TelemetryClass
 }
 
 // ParseTelemetry reads a private copy of the telemetry memfd of a port with
@@ -74,7 +98,20 @@ func ParseTelemetry(b []byte, queues int) (*Telemetry, error) {
 			t.Histogram[i] += le.Uint64(block[192+8*i:])
 		}
 	}
+	t.Classes = parseClasses(b[classesOffset:])
+	if _, err := binary.Decode(b[classTelemetryOffset:], le, &t.Class); err != nil {
+		return nil, err
+	}
 	return t, nil
+}
+
+// parseClasses is what a function says of its classes; nil if they are none, or not valid.
+func parseClasses(b []byte) *Classes {
+	c := new(Classes)
+	if _, err := binary.Decode(b, binary.LittleEndian, c); err != nil || c.Check() != nil {
+		return nil
+	}
+	return c
 }
 
 // ViolationNames are the kinds of violations, in the order of their counters.

@@ -97,20 +97,31 @@ var structs = map[string]any{
 	"rebind": Rebind{}, "stats": Stats{}, "bye": Bye{}, "error": Error{}, "capture": Capture{}, "captured": Captured{},
 	"lane_words": LaneWords{}, "descriptor": Descriptor{}, "extension": Extension{},
 	"telemetry_header": TelemetryHeader{}, "telemetry_block": TelemetryBlock{},
+	"classes": Classes{}, "class": Class{}, "classed": Classed{}, "telemetry_class": TelemetryClass{},
 	"capture_words": CaptureWords{}, "capture_record": CaptureRecord{},
 }
 
 var types = map[string]Type{
 	"hello": TypeHello, "welcome": TypeWelcome, "offer": TypeOffer, "mapped": TypeMapped, "sealed": TypeSealed, "active": TypeActive,
 	"rebind": TypeRebind, "stats": TypeStats, "bye": TypeBye, "error": TypeError, "capture": TypeCapture, "captured": TypeCapture,
+	"classes": TypeClasses, "classed": TypeClasses,
 }
 
-// field finds a field by its name in the protocol, with dots between levels.
+// field finds a field by its name in the protocol, with dots between levels, and the
+// index of an array's element: "class[1].rate".
 func field(v reflect.Value, path string) (reflect.Value, bool) {
 	name, rest, deeper := strings.Cut(path, ".")
+	name, index, indexed := strings.Cut(name, "[")
 	for i := range v.NumField() {
 		if v.Type().Field(i).Tag.Get("wire") != name {
 			continue
+		}
+		if indexed {
+			n, err := strconv.Atoi(strings.TrimSuffix(index, "]"))
+			if err != nil || n >= v.Field(i).Len() {
+				break
+			}
+			return field(v.Field(i).Index(n), rest)
 		}
 		if deeper {
 			return field(v.Field(i), rest)
@@ -179,7 +190,7 @@ func messageOf(t testing.TB, b block) Message {
 }
 
 func TestMessages(t *testing.T) {
-	for _, b := range readBlocks(t, "messages.txt", "message", 15) {
+	for _, b := range readBlocks(t, "messages.txt", "message", 25) {
 		t.Run(b.name, func(t *testing.T) {
 			want, m := b.bytes(t), messageOf(t, b)
 			if got := m.Marshal(); !bytes.Equal(got, want) {
@@ -198,7 +209,7 @@ func TestMessages(t *testing.T) {
 
 func TestBadMessages(t *testing.T) {
 	errs := map[string]error{"EPROTO": syscall.EPROTO, "EPROTONOSUPPORT": syscall.EPROTONOSUPPORT, "EMSGSIZE": syscall.EMSGSIZE, "ignored": ErrIgnored}
-	for _, b := range readBlocks(t, "bad.txt", "case", 70) {
+	for _, b := range readBlocks(t, "bad.txt", "case", 115) {
 		t.Run(b.name, func(t *testing.T) {
 			want := errs[b.value("error")]
 			if _, err := Parse(b.bytes(t), b.fds(t), b.sender()); want == nil || !errors.Is(err, want) {
@@ -245,7 +256,7 @@ func TestGeometries(t *testing.T) {
 }
 
 func TestLayout(t *testing.T) {
-	for _, b := range readBlocks(t, "layout.txt", "struct", 17) {
+	for _, b := range readBlocks(t, "layout.txt", "struct", 21) {
 		t.Run(b.name, func(t *testing.T) {
 			s, ok := structs[b.name]
 			if !ok {

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A port gets its traffic classes when it is opened, and loses them when it is closed. */
+#include "egress.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+#include "pacer.h"
+
+static int egress_init(struct egress *e, struct dray_port *port)
+{
+	uint64_t seed;
+	int ret;
+
+	if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) != sizeof(seed))
+		seed = clock_ns();
+	e->port = port;
+	e->dir = &port->queues[0].tx;
+	ret = pacer_init(e);
+	if (ret)
+		return ret;
+	ret = scheduler_new(&port->classes, seed, egress_drop, e, &e->scheduler);
+	if (ret)
+		pacer_destroy(e);
+	return ret;
+}
+
+int egress_start(struct dray_port *port)
+{
+	struct egress *e;
+	int ret;
+
+	if (port->classes.classes == 0)
+		return 0;
+	e = calloc(1, sizeof(*e));
+	if (!e)
+		return -ENOMEM;
+	ret = egress_init(e, port);
+	if (ret) {
+		free(e);
+		return ret;
+	}
+	e->dir->egress = e;
+	ret = pacer_start(e);
+	if (ret)
+		egress_stop(port);
+	return ret;
+}
+
+void egress_stop(struct dray_port *port)
+{
+	struct egress *e = port->queues ? port->queues[0].tx.egress : NULL;
+
+	if (!e)
+		return;
+	pacer_stop(e);
+	while (egress_is_pending(e))
+		egress_drop(e, &e->pending[e->pending_at++]);
+	scheduler_free(e->scheduler);
+	e->dir->egress = NULL;
+	pacer_destroy(e);
+	free(e);
+}
