@@ -232,7 +232,7 @@ bench-iq: bench-programs ## measure I/Q samples through libdray_iq beside ZeroMQ
 bench-programs:
 	@scripts/setup.sh test
 	@[ -f out/port-plain/build.ninja ] || meson setup out/port-plain dataplane/port -Dbuildtype=release >/dev/null
-	@ninja -C out/port-plain bench/dray-probe bench/dray-probe-unchecked bench/dray-limit >/dev/null
+	@ninja -C out/port-plain bench/dray-probe bench/dray-probe-unchecked bench/dray-probe-classless bench/dray-limit >/dev/null
 	@CGO_ENABLED=0 $(GO) build -o out/bench ./test/bench
 
 .PHONY: hostile-guest

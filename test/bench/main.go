@@ -107,6 +107,7 @@ func libdray(ctx context.Context, o options, out, log io.Writer) (*microbench.Fi
 	return microbench.Libdray{
 		Probe:        built("port-plain", "bench", "dray-probe"),
 		Unchecked:    built("port-plain", "bench", "dray-probe-unchecked"),
+		Classless:    built("port-plain", "bench", "dray-probe-classless"),
 		Instructions: "dataplane/port/bench/instructions.sh",
 		Rounds:       orElse(o.rounds, 0, o.quick, 5, 20),
 		Kills:        orElse(o.kills, -1, o.quick, 35, 1000),

@@ -17,6 +17,7 @@ import (
 type Libdray struct {
 	Probe        string // dray-probe
 	Unchecked    string // the same with a library without checks
+	Classless    string // the same with a library without traffic classes
 	Instructions string // instructions.sh
 	Rounds       int
 	Kills        int // of an end under load; 0: none
@@ -55,7 +56,7 @@ func (b Libdray) Run(ctx context.Context) (*Figures, error) {
 	}
 	fmt.Fprint(b.Out, wrap("", "", "reference: bare ring of 1024 slots of 64 B, burst 32; libdray: 1024 slots, burst 32, header: 16 B; "+
 		"rates: median windows of 65536 packets"))
-	for _, section := range []func(context.Context, *Figures) error{b.rates, b.instructions, b.adaptive, b.asleep, b.setUps} {
+	for _, section := range []func(context.Context, *Figures) error{b.rates, b.classes, b.instructions, b.adaptive, b.asleep, b.setUps} {
 		if err := section(ctx, s); err != nil {
 			return nil, err
 		}
