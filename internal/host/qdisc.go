@@ -15,13 +15,16 @@ import (
 // Qdisc is a root egress queueing discipline. A zero field is the kernel's or the
 // kind's default.
 type Qdisc struct {
-	Kind    string        // one of QdiscKinds
-	Rate    uint64        // bit/s: tbf, htb, hfsc, netem
-	Ceil    uint64        // bit/s: htb
-	Burst   uint64        // bytes: tbf, htb
-	Latency time.Duration // tbf: the longest time in the queue; netem: the added delay
-	Limit   int           // packets: pfifo, sfq, codel, fq_codel, netem; bytes: bfifo
-	Child   *Qdisc        // of tbf, htb and hfsc: the queue below it; nil: the kernel's FIFO
+	Kind     string        // one of QdiscKinds
+	Rate     uint64        // bit/s: tbf, htb, hfsc, netem
+	Ceil     uint64        // bit/s: htb
+	Burst    uint64        // bytes: tbf, htb
+	Latency  time.Duration // tbf: the longest time in the queue; netem: the added delay
+	Limit    int           // packets: pfifo, sfq, codel, fq_codel, netem; bytes: bfifo
+	Target   time.Duration // codel, fq_codel
+	Interval time.Duration // codel, fq_codel
+	ECN      *bool         // codel, fq_codel; nil: the kernel's default
+	Child    *Qdisc        // of tbf, htb and hfsc: the queue below it; nil: the kernel's FIFO
 }
 
 // QdiscState is a qdisc as the kernel reports it.
@@ -182,10 +185,23 @@ func (q Qdisc) tcArgs(link string) [][]string {
 	return all
 }
 
-// limited appends the queue length, if it is set.
+// limited appends the parameters of a queue that are set.
 func (q Qdisc) limited(args []string) []string {
 	if q.Limit > 0 {
 		args = append(args, "limit", strconv.Itoa(q.Limit))
+	}
+	if q.Target > 0 {
+		args = append(args, "target", micros(q.Target))
+	}
+	if q.Interval > 0 {
+		args = append(args, "interval", micros(q.Interval))
+	}
+	switch {
+	case q.ECN == nil:
+	case *q.ECN:
+		args = append(args, "ecn")
+	default:
+		args = append(args, "noecn")
 	}
 	return args
 }

@@ -50,6 +50,8 @@ func TestSetQdisc(t *testing.T) {
 		{Qdisc{Kind: "sfq", Limit: 100}, "limit 100p"},
 		{Qdisc{Kind: "codel", Limit: 100}, "limit 100p"},
 		{Qdisc{Kind: "fq_codel", Limit: 100}, "limit 100p"},
+		{Qdisc{Kind: "codel", Target: time.Millisecond, Interval: 20 * time.Millisecond, ECN: &[]bool{true}[0]}, "ecn"},
+		{Qdisc{Kind: "fq_codel", Target: 2 * time.Millisecond, ECN: new(bool)}, "target 2ms interval 100ms"},
 		{Qdisc{Kind: "netem", Latency: 3 * time.Millisecond, Limit: 100}, "delay 3ms"},
 	}
 	for _, c := range cases {
@@ -78,6 +80,29 @@ func TestSetQdisc(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// The arguments of CoDel, also if this kernel lacks it, and what reading back finds.
+func TestControlledDelay(t *testing.T) {
+	q := Qdisc{Kind: "codel", Limit: 9, Target: time.Millisecond, Interval: 20 * time.Millisecond, ECN: new(bool)}
+	if got := strings.Join(q.tcArgs("p0")[0], " "); !strings.HasSuffix(got, "codel limit 9 target 1000us interval 20000us noecn") {
+		t.Errorf("tc %s", got)
+	}
+	all, err := parseQdiscs([]byte(`[{"kind":"codel","handle":"d7a:","root":true,"options":{"limit":9,"target":999,"interval":19999,"ecn":true}}]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := rootOf(all).differs(q, ownHandle); err == nil || !strings.Contains(err.Error(), "ecn true") {
+		t.Errorf("codel that marks against orders: %v", err)
+	}
+	q.ECN = nil
+	if err := rootOf(all).differs(q, ownHandle); err != nil {
+		t.Error(err)
+	}
+	q.Interval = time.Second
+	if err := rootOf(all).differs(q, ownHandle); err == nil {
+		t.Error("another interval is not seen")
 	}
 }
 

@@ -82,7 +82,11 @@ type tcQdisc struct {
 		Burst uint64          `json:"burst"`
 		Lat   uint64          `json:"lat"` // µs
 		Limit int             `json:"limit"`
-		Delay struct {
+		// codel, fq_codel: µs, and whether they mark
+		Target   uint64 `json:"target"`
+		Interval uint64 `json:"interval"`
+		ECN      bool   `json:"ecn"`
+		Delay    struct {
 			Delay float64 `json:"delay"` // s
 		} `json:"delay"`
 	} `json:"options"`
@@ -206,6 +210,8 @@ func (got tcQdisc) differs(want Qdisc, handle string) error {
 		return fmt.Errorf("limit is %d, not %d", o.Limit, want.Limit)
 	}
 	switch want.Kind {
+	case "codel", "fq_codel":
+		return got.controlsOtherwise(want)
 	case "tbf":
 		var rate uint64
 		if err := json.Unmarshal(o.Rate, &rate); err != nil {
@@ -219,6 +225,16 @@ func (got tcQdisc) differs(want Qdisc, handle string) error {
 		if !near(uint64(o.Delay.Delay*1e6), uint64(want.Latency.Microseconds())) {
 			return fmt.Errorf("delay is %g s, not %s", o.Delay.Delay, want.Latency)
 		}
+	}
+	return nil
+}
+
+// controlsOtherwise compares what CoDel was asked for.
+func (got tcQdisc) controlsOtherwise(want Qdisc) error {
+	o := got.Options
+	differ := func(got uint64, want time.Duration) bool { return want > 0 && !near(got, uint64(want.Microseconds())) }
+	if differ(o.Target, want.Target) || differ(o.Interval, want.Interval) || want.ECN != nil && *want.ECN != o.ECN {
+		return fmt.Errorf("target %d µs, interval %d µs, ecn %v, not as in %+v", o.Target, o.Interval, o.ECN, want)
 	}
 	return nil
 }

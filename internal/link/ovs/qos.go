@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/drayage/dray/internal/host/step"
 	"github.com/drayage/dray/internal/link/transport"
@@ -44,6 +45,12 @@ func qosRows(q chain.Qdisc) []string {
 	if q.Rate == 0 {
 		if q.Limit > 0 {
 			rows = append(rows, fmt.Sprintf("other_config:limit=%d", q.Limit))
+		}
+		if q.Target > 0 {
+			rows = append(rows, fmt.Sprintf("other_config:target=%d", time.Duration(q.Target).Microseconds()))
+		}
+		if q.Interval > 0 {
+			rows = append(rows, fmt.Sprintf("other_config:interval=%d", time.Duration(q.Interval).Microseconds()))
 		}
 		return rows
 	}

@@ -18,6 +18,7 @@ func TestQosRows(t *testing.T) {
 		"type=linux-sfq":                           {Kind: "sfq"},
 		"type=linux-codel":                         {Kind: "codel"},
 		"type=linux-fq_codel other_config:limit=7": {Kind: "fq_codel", Limit: 7},
+		"type=linux-codel other_config:target=1000 other_config:interval=20000": {Kind: "codel", Target: 1e6, Interval: 20e6},
 	} {
 		if got := strings.Join(qosRows(q), " "); got != "-- --id=@qos create QoS "+want {
 			t.Errorf("%s: %s", q.Kind, got)

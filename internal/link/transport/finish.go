@@ -96,6 +96,7 @@ func HostQdisc(q chain.Qdisc) host.Qdisc {
 	made := host.Qdisc{
 		Kind: q.Kind, Rate: uint64(q.Rate), Ceil: uint64(q.Ceil), Burst: uint64(q.Burst),
 		Latency: time.Duration(q.Latency), Limit: q.Limit,
+		Target: time.Duration(q.Target), Interval: time.Duration(q.Interval), ECN: q.ECN,
 	}
 	if q.Child != nil {
 		child := HostQdisc(*q.Child)

@@ -372,18 +372,56 @@ type Requires struct {
 
 // Qdisc is a queueing discipline and its parameters, in tc's own terms.
 type Qdisc struct {
-	Kind    string         `json:"qdisc"`             // pfifo, bfifo, tbf, htb, hfsc, sfq, codel, fq_codel, netem
-	Rate    units.Bitrate  `json:"rate,omitempty"`    // tbf, htb, hfsc, netem
-	Ceil    units.Bitrate  `json:"ceil,omitempty"`    // htb
-	Burst   units.Bytes    `json:"burst,omitempty"`   // tbf, htb
-	Latency units.Duration `json:"latency,omitempty"` // tbf: the longest a packet may queue; netem: the delay added
-	Limit   int            `json:"limit,omitempty"`   // pfifo, sfq, codel, fq_codel, netem: packets; bfifo: bytes
-	Child   *Qdisc         `json:"child,omitempty"`   // of tbf, htb and hfsc: what queues below the shaper; nil: a FIFO
-	At      Place          `json:"at,omitempty"`      // where it is attached; empty: at the port
+	Kind     string         `json:"qdisc"`              // pfifo, bfifo, tbf, htb, hfsc, sfq, codel, fq_codel, netem, prio, slot
+	Rate     units.Bitrate  `json:"rate,omitempty"`     // tbf, htb, hfsc, netem, prio; with classes: of all together
+	Ceil     units.Bitrate  `json:"ceil,omitempty"`     // htb
+	Burst    units.Bytes    `json:"burst,omitempty"`    // tbf, htb, prio; hfsc in user space
+	Latency  units.Duration `json:"latency,omitempty"`  // tbf: the longest a packet may queue; netem: the delay added
+	Limit    int            `json:"limit,omitempty"`    // pfifo, sfq, codel, fq_codel, netem, slot: packets; bfifo: bytes
+	Target   units.Duration `json:"target,omitempty"`   // codel, fq_codel: the wait that is accepted
+	Interval units.Duration `json:"interval,omitempty"` // codel, fq_codel: the time for which the wait must be longer
+	ECN      *bool          `json:"ecn,omitempty"`      // codel, fq_codel: mark instead of drop; nil: the kind's default
+	Slot     units.Duration `json:"slot,omitempty"`     // slot: its length
+	Offset   units.Duration `json:"offset,omitempty"`   // slot: when slots begin after a multiple of their length
+	Clock    Clock          `json:"clock,omitempty"`    // slot: the clock of the slots; empty: monotonic
+	Child    *Qdisc         `json:"child,omitempty"`    // of tbf, htb and hfsc: what queues below the shaper; nil: a FIFO
+	Classes  []Class        `json:"classes,omitempty"`  // of prio, htb and hfsc: what queues below it, in place of Child
+	At       Place          `json:"at,omitempty"`       // where it is attached; empty: at the port
 
 	Pos      parse.Position            `json:"-"`
 	FieldPos map[string]parse.Position `json:"-"` // by field name, of the fields in the file
 }
+
+// Class is a traffic class below a prio, htb or hfsc. A packet is of the first class that
+// it matches; a class without DSCP, PCP and Meta takes the rest.
+type Class struct {
+	Name     string         `json:"name"`
+	DSCP     []int          `json:"dscp,omitempty"`      // 0 to 63 (RFC 2474)
+	PCP      []int          `json:"pcp,omitempty"`       // 0 to 7 (IEEE 802.1Q)
+	Meta     *int           `json:"meta,omitempty"`      // the metadata that the application gave its packets
+	Rate     units.Bitrate  `json:"rate,omitempty"`      // htb, hfsc: what it is granted
+	Ceil     units.Bitrate  `json:"ceil,omitempty"`      // htb: 0 is Rate; hfsc: 0 is no limit
+	Burst    units.Bytes    `json:"burst,omitempty"`     // htb
+	Priority int            `json:"priority,omitempty"`  // htb: a lower number borrows first
+	Peak     units.Bitrate  `json:"peak,omitempty"`      // hfsc: what it is granted at first
+	PeakTime units.Duration `json:"peak_time,omitempty"` // hfsc: how long
+	Child    *Qdisc         `json:"child,omitempty"`     // nil: a pfifo
+
+	Pos      parse.Position            `json:"-"`
+	FieldPos map[string]parse.Position `json:"-"` // by field name, of the fields in the file
+}
+
+// CatchesAll reports whether the class takes the packets of no other.
+func (c *Class) CatchesAll() bool { return len(c.DSCP) == 0 && len(c.PCP) == 0 && c.Meta == nil }
+
+// Clock is the clock of slots.
+type Clock string
+
+// The clocks of Linux (clock_gettime(2)).
+const (
+	ClockMonotonic Clock = "monotonic"
+	ClockRealtime  Clock = "realtime"
+)
 
 // Place is where a queueing discipline is attached.
 type Place string
@@ -398,12 +436,17 @@ const (
 // AtSwitch reports whether a switch attaches the discipline itself; false for nil.
 func (q *Qdisc) AtSwitch() bool { return q != nil && q.At == AtSwitch }
 
-// Kinds are the kinds of the discipline and of its child; nil has none.
+// Kinds are the kinds of the discipline, of its child and of its classes' children; nil
+// has none.
 func (q *Qdisc) Kinds() []string {
 	if q == nil {
 		return nil
 	}
-	return append([]string{q.Kind}, q.Child.Kinds()...)
+	kinds := append([]string{q.Kind}, q.Child.Kinds()...)
+	for i := range q.Classes {
+		kinds = append(kinds, q.Classes[i].Child.Kinds()...)
+	}
+	return kinds
 }
 
 // Function returns the function with that name, or nil.

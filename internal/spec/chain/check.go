@@ -223,13 +223,20 @@ func (k *checker) checkQdiscs(l *Link, members []*member) {
 
 // checkBurst finds a bucket smaller than one full-size packet.
 func (k *checker) checkBurst(q *Qdisc, mtu int) {
-	if q == nil || q.Burst == 0 {
+	if q == nil {
 		return
 	}
+	k.checkBucket(q.Burst, q.FieldPos["burst"], mtu)
+	for i := range q.Classes {
+		k.checkBucket(q.Classes[i].Burst, q.Classes[i].FieldPos["burst"], mtu)
+	}
+}
+
+func (k *checker) checkBucket(burst units.Bytes, at parse.Position, mtu int) {
 	const ethernetHeader = 14
-	if least := units.Bytes(mtu + ethernetHeader); q.Burst < least {
-		k.FailAt(q.FieldPos["burst"], fmt.Sprintf("raise it to %d or more", least),
-			"burst %s is less than one frame, so packets of the full mtu would never pass", q.Burst)
+	if least := units.Bytes(mtu + ethernetHeader); burst > 0 && burst < least {
+		k.FailAt(at, fmt.Sprintf("raise it to %d or more", least),
+			"burst %s is less than one frame, so packets of the full mtu would never pass", burst)
 	}
 }
 

@@ -3,6 +3,8 @@
 package chain
 
 import (
+	"iter"
+	"maps"
 	"slices"
 
 	"github.com/drayage/dray/internal/spec/parse"
@@ -45,7 +47,8 @@ func Definitions() schema.Schema {
 		{Name: "end", Value: schema.Described("end", "A port, written \"function.port\", or an uplink, written {uplink: eth0}.", schema.OneOf(schema.Pattern(`^[^.]+[.].+$`), schema.Ref("uplink")))},
 		{Name: "uplink", Value: parse.ObjectSchema("uplink", "A link end that is a host interface.", uplinkFields)},
 		{Name: "requires", Value: parse.ObjectSchema("requires", "The requirements of a link. An omitted field requires nothing. The names follow ETSI GS NFV-SOL 001.", requiresFields)},
-		{Name: "qos", Value: append(parse.ObjectSchema("qos", "A queueing discipline and its parameters, as in tc(8). A parameter of another discipline is refused. max_bitrate already sets a token bucket, so with it only a tbf or htb whose rate and ceil are no higher is accepted.", qdiscFields), qdiscRules()...)},
+		{Name: "qos", Value: append(parse.ObjectSchema("qos", "A queueing discipline and its parameters, as in tc(8). A parameter of another discipline is refused. max_bitrate already sets a token bucket, so with it only a tbf, htb or prio whose rate and ceil are no higher is accepted. Ports with face native or dpdk on transport shm or ovs-dray queue what they send themselves; only they have prio, slot and classes.", qdiscFields), qdiscRules()...)},
+		{Name: "class", Value: append(parse.ObjectSchema("traffic class", "A traffic class of what a port sends, and its queue.", classFields), classRules()...)},
 		{Name: "name", Value: schema.Described("name", "1 to 32 characters of a-z, 0-9 and -, with no - at either end.", schema.Pattern(parse.NamePattern.String()))},
 		{Name: "path", Value: schema.Described("path", "An absolute path without \".\", \"..\" or a trailing slash.", schema.Pattern("^/"))},
 		{Name: "mtu", Value: schema.Described("mtu", "A number of bytes from 68 to 65535.", schema.Integer(minMTU, maxMTU))},
@@ -290,14 +293,53 @@ func qdiscRules() schema.Schema {
 		all = append(all, when("qdisc", k.kind, then))
 	}
 	child := schema.Schema{}.With("qdisc", schema.Enum(QueueKinds)).With("at", false)
-	bySwitch := schema.Schema{}.With("qdisc", schema.Enum(SwitchKinds)).With("child", false)
+	bySwitch := schema.Schema{}.With("qdisc", schema.Enum(SwitchKinds)).With("child", false).With("ecn", false)
+	for kind, own := range sortedClassParameters() {
+		all = append(all, when("qdisc", kind, properties(schema.Schema{}.With("classes", schema.Schema{}.With("items", classOf(own)))), "classes"))
+	}
 	all = append(all,
 		properties(schema.Schema{}.With("child", properties(child))),
 		when("at", string(AtSwitch), properties(bySwitch), "at"),
 		when("qdisc", "sfq", properties(schema.Schema{}.With("limit", false).With("at", schema.Const(string(AtPort)))), "limit", "at"),
 		when("qdisc", "tbf", properties(schema.Schema{}.With("latency", false)), "child"),
+		when("qdisc", "htb", properties(schema.Schema{}.With("child", false).With("ceil", false)), "classes"),
+		when("qdisc", "hfsc", properties(schema.Schema{}.With("child", false)), "classes"),
+		when("qdisc", "prio", schema.Schema{}.With("required", []string{"rate"}), "burst"),
 	)
 	return schema.Schema{}.With("allOf", all)
+}
+
+// sortedClassParameters are the kinds with classes, in order.
+func sortedClassParameters() iter.Seq2[string, []string] {
+	return func(yield func(string, []string) bool) {
+		for _, kind := range slices.Sorted(maps.Keys(classParameters)) {
+			if !yield(kind, classParameters[kind]) {
+				return
+			}
+		}
+	}
+}
+
+// classOf is a class with no other parameters than its discipline's.
+func classOf(own []string) schema.Schema {
+	foreign := schema.Schema{}
+	for _, f := range classFields {
+		if !slices.Contains(commonClassFields, f.Name) && !slices.Contains(own, f.Name) {
+			foreign = foreign.With(f.Name, false)
+		}
+	}
+	s := properties(foreign)
+	if slices.Contains(own, "rate") {
+		s = s.With("required", []string{"rate"})
+	}
+	return s
+}
+
+// classRules: peak and peak_time belong together, and a child does not shape.
+func classRules() schema.Schema {
+	child := schema.Schema{}.With("qdisc", schema.Enum(QueueKinds)).With("at", false)
+	both := schema.Schema{}.With("peak", []string{"peak_time"}).With("peak_time", []string{"peak"})
+	return schema.Schema{}.With("dependentRequired", both).With("allOf", []schema.Schema{properties(schema.Schema{}.With("child", properties(child)))})
 }
 
 func properties(fields schema.Schema) schema.Schema {

@@ -15,6 +15,7 @@ var (
 	beyonds     = []Beyond{BeyondDrop, BeyondCopy}
 	Forwardings = []Forwarding{ForwardingDirect, ForwardingLearning}
 	places      = []Place{AtPort, AtSwitch}
+	clocks      = []Clock{ClockMonotonic, ClockRealtime}
 	traffics    = []Traffic{TrafficUDP, TrafficTCP}
 	isolations  = []Isolation{IsolationSlice, IsolationLink, IsolationNoPeerMemory, IsolationNoSharedMemory}
 )

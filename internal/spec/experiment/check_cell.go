@@ -128,8 +128,8 @@ func checkCellQdisc(d *parse.Decoder, c *Cell, values map[string]*yaml.Node) {
 	if values["rate"] != nil && values["qdisc"] == nil {
 		d.Fail(values["rate"], "add qdisc, or remove it", "a rate needs a qdisc")
 	}
-	if c.At != "" && (c.Transport != "ovs" || !slices.Contains(chain.SwitchKinds, c.Qdisc)) {
-		d.Fail(values["at"], "remove it, or use the transport ovs and one of "+strings.Join(chain.SwitchKinds, ", "), "only Open vSwitch sets a qdisc itself")
+	if c.At != "" && (c.Transport != "ovs" || !slices.Contains(chain.OVSKinds, c.Qdisc)) {
+		d.Fail(values["at"], "remove it, or use the transport ovs and one of "+strings.Join(chain.OVSKinds, ", "), "only Open vSwitch sets a qdisc itself")
 	}
 	for _, name := range []string{"queue", "far_queue"} {
 		if values[name] != nil && c.At != "" {
