@@ -93,11 +93,14 @@ func (c converter) convert(path string, f form) apiextensionsv1.JSONSchemaProps 
 	return s
 }
 
+// aboveQueues are the fields of a qdisc that one below another has not.
+var aboveQueues = []string{"child", "classes", "at"}
+
 // properties converts the fields that an object has.
 func (c converter) properties(path string, f form, s *apiextensionsv1.JSONSchemaProps) {
 	allowed, limited := fields[path]
 	for name, property := range f.Properties {
-		if limited && !slices.Contains(allowed, name) || strings.HasSuffix(path, ".child") && (name == "child" || name == "at") {
+		if limited && !slices.Contains(allowed, name) || strings.HasSuffix(path, ".child") && slices.Contains(aboveQueues, name) {
 			continue
 		}
 		if s.Properties == nil {
