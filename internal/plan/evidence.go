@@ -20,7 +20,7 @@ type estimate struct {
 }
 
 func (p *planner) estimate(t *inventory.Transport, n *needs) estimate {
-	return estimate{needs: n, figures: figuresOf(p.inv, t.Name), transport: t.Name}
+	return estimate{needs: n.over(t), figures: figuresOf(p.inv, t.Name), transport: t.Name}
 }
 
 // evidence compares every requirement of the link with the transport's expected

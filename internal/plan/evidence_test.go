@@ -326,17 +326,17 @@ func TestShapeOfMaxBitrate(t *testing.T) {
 		{1e9, 500_000},
 		{100e9, 50_000_000},
 	} {
-		q := shapeOf(&chain.Link{Requires: chain.Requires{MaxBitrate: test.rate}})
+		q := completed(wantedShape(&chain.Link{Requires: chain.Requires{MaxBitrate: test.rate}}))
 		want := chain.Qdisc{Kind: "tbf", Rate: test.rate, Burst: test.burst, Latency: units.Duration(20 * time.Millisecond)}
 		if !cmp.Equal(*q, want) {
 			t.Errorf("shape at %v: %+v, want %+v", test.rate, *q, want)
 		}
 	}
 	given := &chain.Qdisc{Kind: "tbf", Rate: 1e6, Burst: 9000, Latency: 5}
-	if q := shapeOf(&chain.Link{QoS: given}); !cmp.Equal(q, given) || q == given {
+	if q := completed(wantedShape(&chain.Link{QoS: given})); !cmp.Equal(q, given) || q == given {
 		t.Errorf("a full qos changed or is shared: %+v", q)
 	}
-	if q := shapeOf(&chain.Link{}); q != nil {
+	if q := completed(wantedShape(&chain.Link{})); q != nil {
 		t.Errorf("a link without qos or max_bitrate is shaped: %+v", q)
 	}
 }

@@ -286,44 +286,6 @@ func ports(n int) string {
 	return fmt.Sprintf("%d ports", n)
 }
 
-func shapeObstacle(t *inventory.Transport, n *needs) *obstacle {
-	if q := n.shape; q.AtSwitch() && !t.Caps.OwnShapes {
-		return &obstacle{
-			constraint: fmt.Sprintf("qdisc %s at the switch", q.Kind),
-			reason:     "has no switch that sets a qdisc",
-			fix:        "use transport: ovs, or leave out at",
-			pos:        at(n.link.QoS.FieldPos, "at", n.shapePos(q.Kind)),
-		}
-	}
-	if t.Caps.Shapes && t.Caps.SameNetns {
-		return ownShapeObstacle(n)
-	}
-	if n.tight == nil || t.Caps.Shapes {
-		return nil
-	}
-	return &obstacle{
-		constraint: "qdisc " + n.tight.Kind,
-		reason:     "cannot set a qdisc on its ports",
-		fix:        "leave out qos and max_bitrate, or use a transport that shapes",
-		pos:        n.shapePos(n.tight.Kind),
-	}
-}
-
-// ownShapeObstacle is for a transport whose ports share one interface.
-func ownShapeObstacle(n *needs) *obstacle {
-	for _, e := range n.ports {
-		if e.port.QoS != nil {
-			return &obstacle{
-				constraint: "qos of " + e.end.String(),
-				reason:     "has one qdisc for all its ports",
-				fix:        "set qos on the link, or use another transport",
-				pos:        at(e.port.FieldPos, "qos", e.port.Pos),
-			}
-		}
-	}
-	return nil
-}
-
 func mtuObstacle(t *inventory.Transport, n *needs) *obstacle {
 	if t.Caps.MaxMTU == 0 || n.mtu <= t.Caps.MaxMTU {
 		return nil

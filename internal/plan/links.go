@@ -41,10 +41,12 @@ func (p *planner) planLink(l *chain.Link) {
 	} else {
 		c = p.checkNamed(n)
 	}
+	p.checkQdiscs(n, cmp.Or(c.transport, p.inv.Transport(l.Transport)))
 	link.Reason, link.Rejected = c.reason, append(link.Rejected, c.rejected...)
 	if c.transport != nil {
 		link.Transport = c.transport.Name
 		setBackends(link.Ends, c.transport)
+		setPortQueues(&link, n, c.transport)
 		link.Forwarding = forwardingOf(l, c.transport)
 		link.Evidence = append(link.Evidence, c.evidence...)
 		p.warnOfChoice(n, c.transport)

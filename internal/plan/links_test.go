@@ -118,6 +118,64 @@ func TestHardViolationsOfLinks(t *testing.T) {
 	})
 }
 
+// queueing makes the ports of a chain's link native, on shared memory with that qdisc.
+func queueing(c *chain.Chain, l *chain.Link, inv *inventory.Inventory, q chain.Qdisc) {
+	native(c)
+	l.Transport, l.QoS = "shm", &q
+	inv.Transport("shm").Caps.PortQueues = true
+}
+
+func TestHardViolationsOfPortQueues(t *testing.T) {
+	violateEach(t, []hardLink{
+		{"netem in user space", func(c *chain.Chain, l *chain.Link, inv *inventory.Inventory) {
+			queueing(c, l, inv, chain.Qdisc{Kind: "netem", Rate: 1e9})
+		}, "qdisc netem", "shm cannot queue so: user space has no netem"},
+		{"more than the memory of a port", func(c *chain.Chain, l *chain.Link, inv *inventory.Inventory) {
+			queueing(c, l, inv, chain.Qdisc{Kind: "fq_codel", Limit: 10240})
+		}, "qdisc fq_codel", "limits of 10240 packets in sum"},
+		{"several queues of a port", func(c *chain.Chain, l *chain.Link, inv *inventory.Inventory) {
+			queueing(c, l, inv, chain.Qdisc{Kind: "sfq"})
+			c.Functions[1].Ports[0].Queues = 2
+		}, "queues 2 of b.p0", "one queue"},
+		{"a port's own", func(c *chain.Chain, l *chain.Link, inv *inventory.Inventory) {
+			queueing(c, l, inv, chain.Qdisc{Kind: "pfifo"})
+			c.Functions[1].Ports[0].QoS = &chain.Qdisc{Kind: "bfifo", Limit: 100}
+		}, "qdisc bfifo", "no room for a frame"},
+		{"at a switch that is none", func(c *chain.Chain, l *chain.Link, inv *inventory.Inventory) {
+			queueing(c, l, inv, chain.Qdisc{Kind: "codel", At: chain.AtSwitch})
+		}, "qdisc codel at the switch", "no switch"},
+		{"strict priority in a kernel", func(_ *chain.Chain, l *chain.Link, _ *inventory.Inventory) {
+			l.Transport, l.QoS = "veth", &chain.Qdisc{Kind: "prio", Classes: []chain.Class{{Name: "x"}}}
+		}, "qdisc prio", "veth has no such queues"},
+		{"classes in a kernel", func(_ *chain.Chain, l *chain.Link, _ *inventory.Inventory) {
+			l.Transport, l.QoS = "veth", &chain.Qdisc{Kind: "htb", Rate: 1e9, Classes: []chain.Class{{Name: "x", Rate: 1e9}}}
+		}, "qdisc htb with classes", "veth has no such queues"},
+		{"slots below a shaper in a kernel", func(_ *chain.Chain, l *chain.Link, _ *inventory.Inventory) {
+			l.QoS = &chain.Qdisc{Kind: "tbf", Rate: 1e9, Child: &chain.Qdisc{Kind: "slot", Slot: 1e6}}
+		}, "qdisc tbf", "no such queues"},
+	})
+}
+
+// A port that queues itself needs no kernel's qdisc, and has other buckets.
+func TestPortQueues(t *testing.T) {
+	c, inv := pair(), loadInventory(t, "server8")
+	queueing(c, &c.Links[0], inv, chain.Qdisc{Kind: "hfsc", Rate: 1e9})
+	c.Functions[1].Ports[0].QoS = &chain.Qdisc{Kind: "tbf", Rate: 1e6}
+	inv.Qdiscs = nil
+	p, err := Make(c, inv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l := p.Links[0]; l.Shape.Burst != 31250 || l.Ends[0].Shape != nil || l.Ends[1].Shape.Burst != 3028 {
+		t.Errorf("the link has %+v, b.p0 has %+v", l.Shape, l.Ends[1].Shape)
+	}
+	c.Links[0].Transport = "veth"
+	c.Links[0].QoS.Kind, inv = "htb", loadInventory(t, "server8")
+	if p, err = Make(c, inv); err != nil || p.Links[0].Ends[1].Shape.Burst != largestGSO {
+		t.Errorf("over an interface b.p0 has %+v, %v", p.Links[0].Ends[1].Shape, err)
+	}
+}
+
 func TestHardViolationsOfNativeLinks(t *testing.T) {
 	violateEach(t, []hardLink{
 		{"shared memory for a netdev", func(c *chain.Chain, l *chain.Link, _ *inventory.Inventory) {
@@ -131,9 +189,10 @@ func TestHardViolationsOfNativeLinks(t *testing.T) {
 			native(c)
 			l.Transport, l.Isolation = "shm", chain.IsolationNoPeerMemory
 		}, "isolation no-peer-memory", "shm isolates only up to level"},
-		{"shaped shared memory", func(c *chain.Chain, l *chain.Link, _ *inventory.Inventory) {
+		{"shaped shared memory whose ports do not queue", func(c *chain.Chain, l *chain.Link, inv *inventory.Inventory) {
 			native(c)
 			l.Transport, l.Requires.MaxBitrate = "shm", 1e9
+			inv.Transport("shm").Caps.PortQueues = false
 		}, "qdisc tbf", "shm cannot set a qdisc"},
 		{"shared memory of three", func(c *chain.Chain, l *chain.Link, _ *inventory.Inventory) {
 			native(c)
@@ -302,7 +361,7 @@ func TestBackendOfNativePorts(t *testing.T) {
 		"shaped": {func(c *chain.Chain) {
 			native(c)
 			c.Links[0].Requires.MaxBitrate = 1e9
-		}, "veth", []Backend{BackendNetdev, BackendNetdev}},
+		}, "shm", []Backend{BackendShm, BackendShm}},
 		"one slice": {func(c *chain.Chain) {
 			native(c)
 			c.Links[0].Isolation = chain.IsolationSlice

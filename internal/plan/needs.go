@@ -42,7 +42,7 @@ type portEnd struct {
 }
 
 func (p *planner) needsOf(l *chain.Link) *needs {
-	n := &needs{link: l, load: l.Load, shape: shapeOf(l), privileged: p.chain.Policy.Privileged, functions: map[string]*chain.Function{}, interfaces: p.inv.Interfaces,
+	n := &needs{link: l, load: l.Load, shape: completed(wantedShape(l)), privileged: p.chain.Policy.Privileged, functions: map[string]*chain.Function{}, interfaces: p.inv.Interfaces,
 		driver: inventory.Find(p.inv.DPDK, dpdk.NetDray)}
 	if p.chain.Hosts != nil {
 		n.hosts = p.chain.Simulated(l)
@@ -63,7 +63,7 @@ func (p *planner) needsOf(l *chain.Link) *needs {
 		n.functions[e.Function] = f
 		port := f.Port(e.Port)
 		n.ports = append(n.ports, portEnd{end: e, port: port})
-		n.shapes = append(n.shapes, shapesOf(port, n.shape)...)
+		n.shapes = append(n.shapes, shapesOf(completed(port.QoS), n.shape)...)
 		if n.mtu == 0 {
 			n.mtu, n.mtuPos = port.MTU, at(port.FieldPos, "mtu", port.Pos)
 		}
@@ -74,8 +74,7 @@ func (p *planner) needsOf(l *chain.Link) *needs {
 
 // shapesOf are the qdiscs that a port's packets pass: its own in place of the link's,
 // or in addition to it if the switch has the link's.
-func shapesOf(port *chain.Port, link *chain.Qdisc) []*chain.Qdisc {
-	own := completed(port.QoS)
+func shapesOf(own, link *chain.Qdisc) []*chain.Qdisc {
 	switch {
 	case own != nil && link.AtSwitch():
 		return []*chain.Qdisc{own, link}
@@ -118,16 +117,12 @@ func (n *needs) requirement(name string) parse.Position {
 // shapePos is the position of a qdisc of a kind in the file.
 func (n *needs) shapePos(kind string) parse.Position {
 	for _, e := range n.ports {
-		for q := e.port.QoS; q != nil; q = q.Child {
-			if q.Kind == kind {
-				return at(q.FieldPos, "qdisc", q.Pos)
-			}
+		if q := e.port.QoS.Find(kind); q != nil {
+			return at(q.FieldPos, "qdisc", q.Pos)
 		}
 	}
-	for q := n.link.QoS; q != nil; q = q.Child {
-		if q.Kind == kind {
-			return at(q.FieldPos, "qdisc", n.field("qos"))
-		}
+	if q := n.link.QoS.Find(kind); q != nil {
+		return at(q.FieldPos, "qdisc", n.field("qos"))
 	}
 	return n.requirement("max_bitrate")
 }
@@ -142,10 +137,17 @@ func (p *planner) checkLink(n *needs) {
 	for _, e := range n.uplinks {
 		p.checkUplink(n, e)
 	}
+}
+
+// checkQdiscs finds what the kernel lacks, if it is the kernel that queues.
+func (p *planner) checkQdiscs(n *needs, t *inventory.Transport) {
+	if t != nil && t.Caps.PortQueues {
+		return
+	}
 	var checked []string
 	for _, q := range n.shapes {
 		for _, kind := range q.Kinds() {
-			if !slices.Contains(checked, kind) {
+			if !slices.Contains(checked, kind) && slices.Contains(chain.KernelQdiscs(), kind) {
 				checked = append(checked, kind)
 				p.checkQdisc(n, kind)
 			}

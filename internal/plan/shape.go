@@ -36,16 +36,16 @@ const (
 	smallFrame   = 64 // bytes of the frames that packet_rate counts, over IPv4
 )
 
-// shapeOf is the egress qdisc of the link's ports that have none of their own: its qos,
-// or a token bucket at its max_bitrate, or nil.
-func shapeOf(l *chain.Link) *chain.Qdisc {
+// wantedShape is the egress qdisc of the link's ports that have none of their own: its
+// qos, or a token bucket at its max_bitrate, or nil.
+func wantedShape(l *chain.Link) *chain.Qdisc {
 	if l.QoS == nil && l.Requires.MaxBitrate > 0 {
-		return completed(&chain.Qdisc{Kind: "tbf", Rate: l.Requires.MaxBitrate})
+		return &chain.Qdisc{Kind: "tbf", Rate: l.Requires.MaxBitrate}
 	}
-	return completed(l.QoS)
+	return l.QoS
 }
 
-// completed fills in parameters that the chain leaves out.
+// completed fills in parameters that the chain leaves out, for a qdisc of the kernel.
 func completed(given *chain.Qdisc) *chain.Qdisc {
 	if given == nil {
 		return nil
@@ -160,17 +160,21 @@ func queueBound(q *chain.Qdisc, mtu int) float64 {
 	if q.Latency > 0 {
 		return float64(q.Latency)
 	}
-	queue := q
-	if q.Child != nil {
-		queue = q.Child
-	}
-	packets := queue.Limit
-	if packets == 0 {
-		packets = cmp.Or(defaultQueues[queue.Kind], defaultQueue)
-	}
-	bits := float64(packets) * float64(mtu+ethernet) * 8
-	if queue.Kind == "bfifo" && queue.Limit > 0 {
-		bits = float64(queue.Limit) * 8
+	bits := 0.0
+	for _, queue := range q.Queues() {
+		bits += bitsOf(queue, mtu)
 	}
 	return bits / float64(shapedRate(q)) * float64(time.Second)
+}
+
+// bitsOf is how much waits in a full queue, nil: of a class without parameters.
+func bitsOf(queue *chain.Qdisc, mtu int) float64 {
+	if queue == nil {
+		queue = &chain.Qdisc{}
+	}
+	if queue.Kind == "bfifo" && queue.Limit > 0 {
+		return float64(queue.Limit) * 8
+	}
+	packets := cmp.Or(queue.Limit, defaultQueues[queue.Kind], defaultQueue)
+	return float64(packets) * float64(mtu+ethernet) * 8
 }

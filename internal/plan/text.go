@@ -41,6 +41,7 @@ func (p *Plan) text(w io.Writer, width int, verbose, alternatives bool) error {
 	}
 	t.functions(p)
 	t.links(p.Links)
+	t.classes(p.Links)
 	t.ends(p.Links)
 	t.elsewhere(p.Functions)
 	t.rejected(p.Links)
@@ -175,6 +176,9 @@ func shapeText(q *chain.Qdisc) string {
 	}
 	if q.Child != nil {
 		s += " over " + q.Child.Kind
+	}
+	if n := len(q.Classes); n > 0 {
+		s += fmt.Sprintf(" over %d classes", n)
 	}
 	if q.AtSwitch() {
 		s += " at the switch"

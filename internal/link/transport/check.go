@@ -79,6 +79,12 @@ func checkShapes(caps inventory.Caps, s Spec) []error {
 	for _, q := range shapes {
 		switch {
 		case q == nil:
+		case q.AtSwitch() && caps.PortQueues && !caps.OwnShapes:
+			errs = append(errs, errors.New("it has no switch; drop at: switch, or use transport ovs-dray"))
+		case caps.PortQueues:
+			errs = append(errs, checkQueues(*q, s))
+		case q.UserOnly():
+			errs = append(errs, fmt.Errorf("it has no queues such as %s with classes or slots; use transport shm or ovs-dray", q.Kind))
 		case !caps.Shapes:
 			return append(errs, errors.New("it cannot set qdiscs; drop qos and max_bitrate, or use transport veth"))
 		case q.AtSwitch() && !caps.OwnShapes:
@@ -88,6 +94,17 @@ func checkShapes(caps inventory.Caps, s Spec) []error {
 		}
 	}
 	return errs
+}
+
+// checkQueues checks what ports that queue themselves have.
+func checkQueues(q chain.Qdisc, s Spec) error {
+	for _, e := range s.Ports() {
+		if e.Queues > 1 {
+			return fmt.Errorf("port %s: a port with a qdisc has one queue, not %d; give it one, or drop qos and max_bitrate", e.Name, e.Queues)
+		}
+	}
+	_, err := q.InPort(s.MTU)
+	return err
 }
 
 func checkEnds(caps inventory.Caps, s Spec) []error {

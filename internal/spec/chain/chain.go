@@ -449,6 +449,19 @@ func (q *Qdisc) Kinds() []string {
 	return kinds
 }
 
+// Find is the first qdisc of a kind among a discipline, its child and its classes'
+// children; nil if there is none.
+func (q *Qdisc) Find(kind string) *Qdisc {
+	if q == nil || q.Kind == kind {
+		return q
+	}
+	found := q.Child.Find(kind)
+	for i := 0; found == nil && i < len(q.Classes); i++ {
+		found = q.Classes[i].Child.Find(kind)
+	}
+	return found
+}
+
 // Function returns the function with that name, or nil.
 func (c *Chain) Function(name string) *Function {
 	for i := range c.Functions {

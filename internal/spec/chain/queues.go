@@ -42,14 +42,22 @@ func (q *Qdisc) UserOnly() bool {
 	return len(q.Classes) > 0 || slices.ContainsFunc(q.Kinds(), func(kind string) bool { return slices.Contains(userKinds, kind) })
 }
 
+// QueueFault is what a port that queues itself cannot do.
+type QueueFault struct {
+	Reason string // one clause
+	Fix    string
+}
+
+func (f *QueueFault) Error() string { return f.Reason + ": " + f.Fix }
+
 // InPort is the discipline as a port queues itself, with every default, for packets of
-// mtu bytes of layer 3. The error says what such a port cannot do.
+// mtu bytes of layer 3. The error is a *QueueFault.
 func (q Qdisc) InPort(mtu int) (*Qdisc, error) {
 	if q.Kind == "netem" {
-		return nil, fmt.Errorf("ports that queue in user space have no netem")
+		return nil, &QueueFault{"user space has no netem", "leave it out, or use a transport with interfaces, such as veth"}
 	}
 	if max(q.Rate, q.Ceil) > maxShapedRate {
-		return nil, fmt.Errorf("ports that queue in user space have no rate above 10Tbps")
+		return nil, &QueueFault{"no rate is above 10Tbps", "lower the rate, or leave it out"}
 	}
 	frame := units.Bytes(mtu + ethernetHeader)
 	if shaped := max(q.Rate, q.Ceil); shaped > 0 {
@@ -58,11 +66,12 @@ func (q Qdisc) InPort(mtu int) (*Qdisc, error) {
 	q.fillQueues(frame)
 	for _, queue := range q.Queues() {
 		if queue.Kind == "bfifo" && queue.Limit < int(frame) {
-			return nil, fmt.Errorf("a bfifo of %d bytes has no room for a frame of %d", queue.Limit, frame)
+			return nil, &QueueFault{fmt.Sprintf("a bfifo of %d bytes has no room for a frame of %d", queue.Limit, frame), "raise its limit"}
 		}
 	}
 	if n := q.waiting(); n > maxQueuePackets {
-		return nil, fmt.Errorf("limits of %d packets in sum are more than the %d for which a port has memory", n, maxQueuePackets)
+		return nil, &QueueFault{fmt.Sprintf("limits of %d packets in sum (%d bytes of a bfifo count as one) are more than the %d for which a port has memory",
+			n, slotBytes, maxQueuePackets), "lower the limits"}
 	}
 	return &q, nil
 }

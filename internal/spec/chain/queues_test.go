@@ -86,7 +86,7 @@ func TestQueuesThatPortsLack(t *testing.T) {
 		"no netem":       {Kind: "netem"},
 		"above 10Tbps":   {Kind: "tbf", Rate: 11e12},
 		"7937 packets":   {Kind: "pfifo", Limit: 7937},
-		"no room for a":  {Kind: "bfifo", Limit: 1513},
+		"no room for a ": {Kind: "bfifo", Limit: 1513},
 		"8000 packets i": {Kind: "prio", Classes: []Class{{Child: &Qdisc{Kind: "sfq", Limit: 4000}}, {Child: &Qdisc{Kind: "sfq", Limit: 4000}}}},
 	} {
 		if made, err := q.InPort(1500); err == nil || !strings.Contains(err.Error(), want) {

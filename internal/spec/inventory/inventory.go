@@ -116,26 +116,27 @@ type Caps struct {
 	// MachineMemory says that its memory is also a device of a virtual machine, in
 	// which a program opens the port with the face native.
 	MachineMemory bool   `json:"machine_memory,omitempty"`
-	Isolation     string `json:"isolation"`            // the strictest chain.Isolation it satisfies
-	MinEnds       int    `json:"min_ends"`             // port ends
-	MaxEnds       int    `json:"max_ends"`             // 0: no limit
-	Uplink        bool   `json:"uplink"`               // one end may be a host interface
-	VFs           bool   `json:"vfs,omitempty"`        // each port takes a VF of one network card: the uplink, or any
-	SameNetns     bool   `json:"same_netns"`           // both ends must be in one network namespace
-	Tunnel        bool   `json:"tunnel,omitempty"`     // joins ports on different hosts only
-	Shapes        bool   `json:"shapes"`               // supports qdiscs on its ports
-	OwnShapes     bool   `json:"own_shapes,omitempty"` // its switch attaches qdiscs itself, on its side of the ports
-	Forwards      bool   `json:"forwards,omitempty"`   // a link may choose how it forwards (chain.Forwarding)
-	MaxMTU        int    `json:"max_mtu"`              // bytes of L3 packet
-	MaxMessage    int    `json:"max_message"`          // bytes of a message; 0: carries none
-	Rank          int    `json:"rank"`                 // auto prefers the smallest; negative: never chosen by auto
-	Privileged    bool   `json:"privileged,omitempty"` // needs privileges that a chain's policy must permit
-	Privileges    string `json:"privileges"`           // the function's privileges beyond its own namespaces; "none"
-	Processes     int    `json:"processes"`            // host processes it starts for a link
-	HugePages     bool   `json:"huge_pages,omitempty"` // its functions must have huge pages
-	OneUser       bool   `json:"one_user,omitempty"`   // joins only processes that Drayage starts as one host user
-	Trust         bool   `json:"trust,omitempty"`      // each end can harm the other: auto takes it only between ends that trust each other (isolation slice)
-	BusyCPUs      int    `json:"busy_cpus,omitempty"`  // CPUs those processes keep busy by polling, even on an idle link; for a tunnel per host
+	Isolation     string `json:"isolation"`             // the strictest chain.Isolation it satisfies
+	MinEnds       int    `json:"min_ends"`              // port ends
+	MaxEnds       int    `json:"max_ends"`              // 0: no limit
+	Uplink        bool   `json:"uplink"`                // one end may be a host interface
+	VFs           bool   `json:"vfs,omitempty"`         // each port takes a VF of one network card: the uplink, or any
+	SameNetns     bool   `json:"same_netns"`            // both ends must be in one network namespace
+	Tunnel        bool   `json:"tunnel,omitempty"`      // joins ports on different hosts only
+	Shapes        bool   `json:"shapes"`                // supports qdiscs on its ports
+	OwnShapes     bool   `json:"own_shapes,omitempty"`  // its switch attaches qdiscs itself, on its side of the ports
+	PortQueues    bool   `json:"port_queues,omitempty"` // its ports queue what they send in user space
+	Forwards      bool   `json:"forwards,omitempty"`    // a link may choose how it forwards (chain.Forwarding)
+	MaxMTU        int    `json:"max_mtu"`               // bytes of L3 packet
+	MaxMessage    int    `json:"max_message"`           // bytes of a message; 0: carries none
+	Rank          int    `json:"rank"`                  // auto prefers the smallest; negative: never chosen by auto
+	Privileged    bool   `json:"privileged,omitempty"`  // needs privileges that a chain's policy must permit
+	Privileges    string `json:"privileges"`            // the function's privileges beyond its own namespaces; "none"
+	Processes     int    `json:"processes"`             // host processes it starts for a link
+	HugePages     bool   `json:"huge_pages,omitempty"`  // its functions must have huge pages
+	OneUser       bool   `json:"one_user,omitempty"`    // joins only processes that Drayage starts as one host user
+	Trust         bool   `json:"trust,omitempty"`       // each end can harm the other: auto takes it only between ends that trust each other (isolation slice)
+	BusyCPUs      int    `json:"busy_cpus,omitempty"`   // CPUs those processes keep busy by polling, even on an idle link; for a tunnel per host
 	// PacketMemory is those processes' packet memory, for a tunnel on each host; nil:
 	// next to nothing.
 	PacketMemory *PacketMemory `json:"packet_memory,omitempty"`
