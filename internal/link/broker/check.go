@@ -82,6 +82,9 @@ func (e *End) check(kind string) error {
 	case kind == KindNetdev && e.here() && e.Interface == "":
 		return fmt.Errorf("port %s: a link of kind netdev needs the interface", e.Port)
 	}
+	if err := e.Classes.check(e.Queues); err != nil {
+		return fmt.Errorf("port %s: %w", e.Port, err)
+	}
 	return nil
 }
 
@@ -127,7 +130,7 @@ func (l *Link) samePorts(other *Link) error {
 			o.Socket, o.Owner = e.Socket, e.Owner
 		}
 		if !(&Link{Ends: []End{e}}).equal(&Link{Ends: []End{o}}) {
-			return fmt.Errorf("link %s: a move cannot change port %s: name, socket, owner, addresses, MTU, queues or quota", l.Name, e.Port)
+			return fmt.Errorf("link %s: a move cannot change port %s: name, socket, owner, addresses, MTU, queues, qos or quota", l.Name, e.Port)
 		}
 	}
 	return nil

@@ -61,6 +61,8 @@ type conn struct {
 	asked     time.Time
 	stats     *wire.Stats  // its latest answer
 	starts    []*capturing // captures whose start it has not answered
+	classing  bool         // it has not answered CLASSES
+	unclassed string       // why it does not queue so
 
 	failed bool // sweep will close it
 	left   bool // it sent BYE
@@ -299,6 +301,10 @@ func (e *end) hear(c *conn, m wire.Message, fd int) {
 		}
 	case *wire.Captured:
 		if c.onCaptured(body) {
+			return
+		}
+	case *wire.Classed:
+		if e.onClassed(c, body) {
 			return
 		}
 	case nil: // ACTIVE: the only message from an end without a body

@@ -147,6 +147,13 @@ func (e *end) welcome(c *conn, readopted bool) {
 	if readopted {
 		w.Flags, m.Generation = wire.WelcomeReadopted, e.link.entry.Generation
 	}
+	if s.Classes != nil {
+		w.Flags |= wire.WelcomeClasses
+	}
+	if e.lacksClasses(c) {
+		e.refuse(c, unix.EPROTONOSUPPORT, wire.TypeHello, "the port has traffic classes: this needs a newer libdray")
+		return
+	}
 	if e.link.broker.ledger.tooMany(&e.held) {
 		e.refuse(c, unix.ENOMEM, wire.TypeHello, "the memory of earlier connections is still held")
 		return
@@ -176,6 +183,7 @@ func (e *end) welcome(c *conn, readopted bool) {
 		c.presented = nil
 	}
 	e.say(c, m, fd)
+	e.sendClasses(c)
 	e.startCapture()
 }
 

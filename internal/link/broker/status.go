@@ -131,6 +131,7 @@ func (e *end) status() EndStatus {
 		s.Generation = 0
 	}
 	s.count(t.Counters, c.stats)
+	s.Classes = e.classesStatus(c, t)
 	return s
 }
 

@@ -73,6 +73,10 @@ type End struct {
 	HoldQuota  uint32           `json:"hold_quota"`  // peer slots that this end may hold per queue; 0: all
 	HoldPolicy string           `json:"hold_policy"` // HoldDrop (also ""), HoldCopy
 
+	// Classes are how the port queues what it sends; nil: it does not. Such a port has one
+	// queue, and the end's library must know them.
+	Classes *Classes `json:"classes,omitempty"`
+
 	// For KindNetdev: the interface behind the port, and the file of its
 	// network namespace, or what Options.Sockets takes for it; "" is the broker's own.
 	Netns     string `json:"netns,omitempty"`
@@ -131,9 +135,10 @@ type EndStatus struct {
 	Generation uint32            `json:"generation"` // the generation it is live on; 0: none
 	Answers    bool              `json:"answers"`    // false: it has not replied to a STATS request for over a second
 	Counters   Counters          `json:"counters"`
-	Violations map[string]uint64 `json:"violations"` // by kind (PROTOCOL.md, section 7); nonzero counts only
-	Latency    Latency           `json:"latency"`    // one way, to this end
-	Depth      uint64            `json:"depth"`      // packets waiting when it last looked, all queues
+	Violations map[string]uint64 `json:"violations"`        // by kind (PROTOCOL.md, section 7); nonzero counts only
+	Latency    Latency           `json:"latency"`           // one way, to this end
+	Depth      uint64            `json:"depth"`             // packets waiting when it last looked, all queues
+	Classes    *ClassesStatus    `json:"classes,omitempty"` // nil: the port has no traffic classes
 }
 
 // Counters are the STATS counters, summed over queues, since the port was opened.

@@ -45,9 +45,15 @@ func removeLink(ctx context.Context, r step.Resource) error {
 
 // Serve appends the steps that make the broker serve the link's native and dpdk ends, and
 // check the result. kind is one of the broker's kinds. interfaces is the namespace of
-// each native end's interface, by its index in s.Ends; nil for shared memory.
-func Serve(b *transport.Build, driver string, s transport.Spec, kind string, interfaces map[int]host.Netns) {
+// each native end's interface, by its index in s.Ends; nil for shared memory, whose ports
+// queue what they send as the spec's qdiscs say. An error means that they cannot.
+func Serve(b *transport.Build, driver string, s transport.Spec, kind string, interfaces map[int]host.Netns) error {
 	l := Served(s, kind, interfaces)
+	if kind == broker.KindShm {
+		if err := setClasses(&l, s); err != nil {
+			return s.Refuse(driver, err)
+		}
+	}
 	for _, e := range s.Ends {
 		if e.Dpdk() {
 			b.Report.Vdevs = append(b.Report.Vdevs, Device(e.Function, e.Name))
@@ -76,7 +82,7 @@ func Serve(b *transport.Build, driver string, s transport.Spec, kind string, int
 				return ask(ctx, s.Broker, func(c *broker.Client) error { return c.Relink(ctx, l) })
 			},
 		})
-		return
+		return nil
 	}
 	for _, e := range l.Ends {
 		b.Keeps = append(b.Keeps, host.DirResource(e.Socket))
@@ -90,6 +96,7 @@ func Serve(b *transport.Build, driver string, s transport.Spec, kind string, int
 			return ask(ctx, s.Broker, func(c *broker.Client) error { return c.Add(ctx, l) })
 		},
 	}, check)
+	return nil
 }
 
 // Device is how a DPDK application opens a port that the broker serves.

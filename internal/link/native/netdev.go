@@ -74,8 +74,7 @@ func (w wrapped) Build(s transport.Spec) (*transport.Build, error) {
 			build.Steps = append(build.Steps, meetNative(build, w.Name(), s, e))
 		}
 	}
-	Serve(build, w.Name(), s, broker.KindNetdev, interfaces)
-	return build, nil
+	return build, Serve(build, w.Name(), s, broker.KindNetdev, interfaces)
 }
 
 // meetNative prepares an interface for peers that see raw frames. It disables

@@ -43,6 +43,7 @@ func NewDray() transport.Driver {
 	caps := common
 	caps.Faces, caps.Rank = []string{string(chain.FaceNative), string(chain.FaceDPDK)}, -5
 	caps.KernelPath = "none: descriptor rings that each application shares with ovs-vswitchd, which copies packets from one to the others"
+	caps.PortQueues, caps.OwnShapes = true, true // also the switch's own ports
 	caps.Note = note("it shares a link's memory with each application separately; never chosen by auto, because it polls, while applications on native ports may sleep")
 	return define(NameDray, drayPorts{}, caps)
 }
@@ -98,7 +99,9 @@ func (d driver) build(s transport.Spec) (*transport.Build, error) {
 	}
 	build := transport.NewBuild()
 	build.Report.Datapath = "netdev"
-	d.ports.prepare(build, d.Name(), s)
+	if err := d.ports.prepare(build, d.Name(), s); err != nil {
+		return nil, err
+	}
 	w := d.newSwitch(s)
 	build.Steps = append(build.Steps, w.createInterfaces()...)
 	build.Steps = append(build.Steps, w.steps(build.Report)...)

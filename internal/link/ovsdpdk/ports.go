@@ -3,6 +3,7 @@
 package ovsdpdk
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,7 +30,7 @@ type ports interface {
 	check(s transport.Spec) error
 	// prepare adds to the build what the switch needs before it starts, and
 	// the applications' devices.
-	prepare(b *transport.Build, driver string, s transport.Spec)
+	prepare(b *transport.Build, driver string, s transport.Spec) error
 	// binds are the host directories visible to the switch.
 	binds(s transport.Spec) []sidecar.Bind
 	// files are the host users whose sockets the switch must be able to open.
@@ -47,13 +48,14 @@ func (vhostPorts) probe() error { return nil }
 
 func (vhostPorts) check(transport.Spec) error { return nil }
 
-func (vhostPorts) prepare(b *transport.Build, driver string, s transport.Spec) {
+func (vhostPorts) prepare(b *transport.Build, driver string, s transport.Spec) error {
 	for i, e := range s.Ends {
 		if vhost.Reached(e) {
 			b.Report.Vdevs = append(b.Report.Vdevs, vhost.Vdev(s, i))
 		}
 	}
 	b.Steps = append(b.Steps, vhost.Admit(driver, s)...)
+	return nil
 }
 
 func (vhostPorts) binds(s transport.Spec) []sidecar.Bind { return vhost.Binds(s) }
@@ -107,7 +109,7 @@ func (p drayPorts) check(s transport.Spec) error {
 	return nil
 }
 
-func (p drayPorts) prepare(b *transport.Build, driver string, s transport.Spec) {
+func (p drayPorts) prepare(b *transport.Build, driver string, s transport.Spec) error {
 	dir := filepath.Dir(p.socket(s, 0))
 	b.Steps = append(b.Steps, step.Step{
 		Name:  s.StepName(driver, "create the directory of the switch's ports"),
@@ -126,7 +128,23 @@ func (p drayPorts) prepare(b *transport.Build, driver string, s transport.Spec) 
 			Function: vswitchd, Name: portName(i), MAC: s.SwitchMAC(portName(i)), Queues: e.Queues,
 			Face: chain.FaceNative, Socket: p.socket(s, i), User: sidecar.UID(vhost.Owner(s)),
 		}}
-		native.Serve(b, driver, half, broker.KindShm, nil)
+		shapeHalf(&half)
+		if err := native.Serve(b, driver, half, broker.KindShm, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// shapeHalf gives the link's qdisc to the switch's port, if it is at the switch, else to
+// the function's.
+func shapeHalf(half *transport.Spec) {
+	shape, port, sw := half.Shape, &half.Ends[0], &half.Ends[1]
+	half.Shape = nil
+	if shape.AtSwitch() {
+		sw.Shape = shape
+	} else {
+		port.Shape = cmp.Or(port.Shape, shape)
 	}
 }
 

@@ -85,3 +85,18 @@ func TestMovesAndPaths(t *testing.T) {
 		t.Errorf("a long path: %v", err)
 	}
 }
+
+// The link's qdisc is at the function's port, unless it is at the switch.
+func TestShapesOfHalves(t *testing.T) {
+	link, own := &chain.Qdisc{Kind: "sfq"}, &chain.Qdisc{Kind: "pfifo"}
+	atSwitch := &chain.Qdisc{Kind: "prio", At: chain.AtSwitch}
+	for _, c := range []struct{ link, own, port, sw *chain.Qdisc }{
+		{nil, nil, nil, nil}, {link, nil, link, nil}, {link, own, own, nil}, {atSwitch, nil, nil, atSwitch}, {atSwitch, own, own, atSwitch},
+	} {
+		half := transport.Spec{Shape: c.link, Ends: []transport.End{{Shape: c.own}, {}}}
+		shapeHalf(&half)
+		if half.Ends[0].Shape != c.port || half.Ends[1].Shape != c.sw || half.Shape != nil {
+			t.Errorf("%+v: port %+v, switch %+v", c, half.Ends[0].Shape, half.Ends[1].Shape)
+		}
+	}
+}

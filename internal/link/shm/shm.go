@@ -29,6 +29,7 @@ func New() transport.Driver {
 var caps = inventory.Caps{
 	Faces:         []string{string(chain.FaceNative), string(chain.FaceDPDK)},
 	MachineMemory: true,
+	PortQueues:    true,
 	Isolation:     string(chain.IsolationLink),
 	MinEnds:       2,
 	MaxEnds:       2,
@@ -47,7 +48,6 @@ func (driver) Removers() step.Removers { return native.Removers() }
 
 func build(s transport.Spec) (*transport.Build, error) {
 	build := transport.NewBuild()
-	native.Serve(build, Name, s, broker.KindShm, nil)
 	build.Report.Engine = "dray daemon"
-	return build, nil
+	return build, native.Serve(build, Name, s, broker.KindShm, nil)
 }

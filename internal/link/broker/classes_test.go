@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package broker_test
+
+import (
+	"context"
+	"encoding/binary"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/drayage/dray/internal/link/broker"
+	"github.com/drayage/dray/internal/link/broker/wire"
+	"github.com/drayage/dray/test/testenv"
+)
+
+// strict are two classes in strict order.
+func strict() *broker.Classes {
+	c := &broker.Classes{Names: []string{"urgent", "rest"}, Order: wire.Classes{Scheduler: wire.SchedulerStrict, Classes: 2}}
+	c.Order.Class[0] = wire.Class{DSCP: 1 << 46, Discipline: wire.DisciplineSlot, Limit: 64, TargetNS: 500e3}
+	c.Order.Class[1] = wire.Class{Limit: 256}
+	return c
+}
+
+// serveClasses runs a broker with the link "f1u", one of whose ports has classes.
+func serveClasses(t *testing.T) (*fixture, *broker.Client, broker.Link) {
+	t.Helper()
+	s := newFixture(t)
+	c, _ := s.serve()
+	l := s.link("f1u")
+	l.Ends[0].Classes = strict()
+	s.add(c, l)
+	return s, c, l
+}
+
+// greetClasses says HELLO up to CLASSES, which must be the order of its port.
+func (r *raw) greetClasses() {
+	r.t.Helper()
+	if m, _ := r.greet(); m.Body.(*wire.Welcome).Flags&wire.WelcomeClasses == 0 {
+		r.t.Errorf("WELCOME announces no CLASSES: %+v", m.Body)
+	}
+	m, _, err := r.receive()
+	testenv.Must(r.t, err)
+	if m.Type != wire.TypeClasses || *m.Body.(*wire.Classes) != strict().Order {
+		r.t.Fatalf("instead of CLASSES: %+v", m)
+	}
+}
+
+func (r *raw) classed(code unix.Errno) {
+	r.t.Helper()
+	r.say(wire.Message{Type: wire.TypeClasses, Body: &wire.Classed{Error: uint32(code)}})
+}
+
+func TestClassesFollowWelcome(t *testing.T) {
+	s, c, l := serveClasses(t)
+	a, b := s.raw(l.Ends[0]), s.raw(l.Ends[1])
+	a.greetClasses()
+	if m, _ := b.greet(); m.Body.(*wire.Welcome).Flags != 0 {
+		t.Errorf("the port without classes gets %+v", m.Body)
+	}
+	a.classed(0)
+	if ends := s.status(c, "f1u").Ends; ends[0].Classes == nil || ends[0].Classes.Reported || ends[0].Classes.Error != "" || ends[1].Classes != nil {
+		t.Errorf("before a report: %+v, %+v", ends[0].Classes, ends[1].Classes)
+	}
+	a.expect(wire.TypeOffer)
+	a.classed(0)
+	if text := a.refused(unix.EPROTO); text != "not now" {
+		t.Errorf("a second answer: %s", text)
+	}
+}
+
+// The broker shows what a function reports, and whether it is what was ordered.
+func TestReportedClassesInTheStatus(t *testing.T) {
+	s, c, l := serveClasses(t)
+	a := s.raw(l.Ends[0])
+	a.greetClasses()
+	telemetry := a.fds[0]
+	report := func(used wire.Classes) *broker.ClassesStatus {
+		t.Helper()
+		h := wire.TelemetryHeader{Magic: 0x54415244, Version: wire.Version, Classes: used}
+		h.Class[0] = wire.TelemetryClass{Packets: 9, Late: 3, LongestNS: 1000}
+		b, err := binary.Append(nil, binary.LittleEndian, h)
+		testenv.Must(t, err)
+		_, err = unix.Pwrite(telemetry, b, 0)
+		testenv.Must(t, err)
+		return s.status(c, "f1u").Ends[0].Classes
+	}
+	used := strict().Order
+	used.Class[1].Limit = 100
+	got := report(used)
+	if !got.Reported || !got.AsOrdered || got.Scheduler != "prio" || len(got.Classes) != 2 {
+		t.Fatalf("with a lower limit: %+v", got)
+	}
+	if u := got.Classes[0]; u.Name != "urgent" || u.Discipline != "slot" || u.Sent != 9 || u.Late != 3 || u.LongestNS != 1000 || got.Classes[1].Limit != 100 {
+		t.Errorf("classes %+v", got.Classes)
+	}
+	used.Class[1].Limit = 257
+	if got = report(used); got.AsOrdered {
+		t.Errorf("with a higher limit: %+v", got)
+	}
+	used = strict().Order
+	used.Class[0].DSCP = 1
+	if got = report(used); !got.Reported || got.AsOrdered {
+		t.Errorf("with another match: %+v", got)
+	}
+	used.Scheduler = 4
+	if got = report(used); got.Reported || got.Classes != nil {
+		t.Errorf("with an impossible scheduler: %+v", got)
+	}
+}
+
+// An end of an older library would send past the classes.
+func TestEndWithoutClasses(t *testing.T) {
+	s, _, l := serveClasses(t)
+	a, b := s.raw(l.Ends[0]), s.raw(l.Ends[1])
+	for _, r := range []*raw{a, b} {
+		r.hello(func(h *wire.Hello) { h.Features &^= wire.FeatureClasses })
+	}
+	if text := a.refused(unix.EPROTONOSUPPORT); !strings.HasSuffix(text, "newer libdray") {
+		t.Errorf("refused: %s", text)
+	}
+	b.expect(wire.TypeWelcome)
+}
+
+func TestClassesThatAnEndCannotHave(t *testing.T) {
+	s, c, l := serveClasses(t)
+	a := s.raw(l.Ends[0])
+	a.greetClasses()
+	a.classed(unix.ENOMEM)
+	until(t, "in the status", func() bool {
+		return strings.Contains(s.status(c, "f1u").Ends[0].Classes.Error, "cannot allocate memory")
+	})
+	if log := s.log.String(); !strings.Contains(log, "traffic classes") {
+		t.Errorf("the log says nothing: %s", log)
+	}
+}
+
+// A restarted broker orders the classes again, from its journal.
+func TestClassesAfterARestart(t *testing.T) {
+	s := newFixture(t)
+	c, stop := s.serve()
+	l := s.link("f1u")
+	l.Ends[0].Classes = strict()
+	s.add(c, l)
+	stop()
+	s.serve()
+	s.raw(l.Ends[0]).greetClasses()
+}
+
+func TestBadClasses(t *testing.T) {
+	s := newFixture(t)
+	c, _ := s.serve()
+	for want, change := range map[string]func(*broker.End){
+		"rate":      func(e *broker.End) { e.Classes.Order.Rate = 7 },
+		"names":     func(e *broker.End) { e.Classes.Names = []string{"x"} },
+		"one queue": func(e *broker.End) { e.Queues = 2 },
+	} {
+		l := s.link("f1u")
+		l.Ends[0].Classes = strict()
+		change(&l.Ends[0])
+		if err := c.Add(context.Background(), l); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+}

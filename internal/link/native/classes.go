@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package native
+
+import (
+	"cmp"
+
+	"github.com/drayage/dray/internal/link/broker"
+	"github.com/drayage/dray/internal/link/broker/wire"
+	"github.com/drayage/dray/internal/link/transport"
+	"github.com/drayage/dray/internal/spec/chain"
+)
+
+// disciplines are the kinds of queues in the protocol.
+var disciplines = map[string]uint8{
+	"pfifo": wire.DisciplinePFIFO, "bfifo": wire.DisciplineBFIFO, "sfq": wire.DisciplineSFQ,
+	"codel": wire.DisciplineCoDel, "fq_codel": wire.DisciplineFQCoDel, "slot": wire.DisciplineSlot,
+}
+
+// schedulers are the kinds with classes in the protocol.
+var schedulers = map[string]uint32{"prio": wire.SchedulerStrict, "htb": wire.SchedulerHTB, "hfsc": wire.SchedulerHFSC}
+
+// ClassesOf are the traffic classes for a qdisc, for packets of mtu bytes of layer 3, and
+// the packet buffers that the port needs. Without a qdisc both are zero.
+func ClassesOf(q *chain.Qdisc, mtu int) (*broker.Classes, int, error) {
+	if q == nil {
+		return nil, 0, nil
+	}
+	made, err := q.InPort(mtu)
+	if err != nil {
+		return nil, 0, err
+	}
+	c := &broker.Classes{}
+	order := &c.Order
+	if rate := max(made.Rate, made.Ceil); rate > 0 {
+		order.Rate, order.Burst = uint64(rate), uint32(made.Burst)
+	}
+	for i, queue := range made.Queues() {
+		order.Class[i] = classOf(queue)
+		order.Classes++
+	}
+	if len(made.Classes) > 0 {
+		order.Scheduler = schedulers[made.Kind]
+	}
+	for i := range made.Classes {
+		class := &made.Classes[i]
+		c.Names = append(c.Names, class.Name)
+		match(&order.Class[i], class)
+		grant(&order.Class[i], class, made.Kind)
+	}
+	return c, made.Slots(), order.Check()
+}
+
+// classOf is the queue of a class.
+func classOf(q *chain.Qdisc) wire.Class {
+	c := wire.Class{Discipline: disciplines[q.Kind], Limit: uint32(q.Limit)}
+	switch q.Kind {
+	case "codel", "fq_codel":
+		c.TargetNS, c.IntervalNS = uint32(q.Target), uint32(q.Interval)
+		if *q.ECN {
+			c.Flags |= wire.ClassECN
+		}
+	case "slot":
+		c.TargetNS, c.IntervalNS = uint32(q.Slot), uint32(q.Offset)
+		if q.Clock == chain.ClockRealtime {
+			c.Flags |= wire.ClassRealtime
+		}
+	}
+	return c
+}
+
+// match says which packets are of a class.
+func match(c *wire.Class, class *chain.Class) {
+	for _, n := range class.DSCP {
+		c.DSCP |= 1 << n
+	}
+	for _, n := range class.PCP {
+		c.PCP |= 1 << n
+	}
+	if class.Meta != nil {
+		c.Flags |= wire.ClassMeta
+		c.Meta = uint32(*class.Meta)
+	}
+}
+
+// grant says how much a class may send.
+func grant(c *wire.Class, class *chain.Class, kind string) {
+	c.Rate, c.Ceil = uint64(class.Rate), uint64(class.Ceil)
+	switch kind {
+	case "htb":
+		c.Priority, c.Peak = uint8(class.Priority), uint64(class.Burst)
+	case "hfsc":
+		c.Peak, c.PeakNS = uint64(class.Peak), uint32(class.PeakTime)
+	}
+}
+
+// setClasses gives the ports of a link in shared memory their traffic classes, and the
+// link enough buffers for what waits.
+func setClasses(l *broker.Link, s transport.Spec) error {
+	for i := range l.Ends {
+		e := &l.Ends[i]
+		q, slots := (*chain.Qdisc)(nil), 0
+		for _, end := range s.Ends {
+			if end.Function == e.Function && end.Name == e.Port {
+				q = cmp.Or(end.Shape, s.Shape)
+			}
+		}
+		var err error
+		if e.Classes, slots, err = ClassesOf(q, s.MTU); err != nil {
+			return err
+		}
+		l.Slots = max(l.Slots, slots)
+	}
+	if l.Slots > 0 {
+		l.Slots = max(l.Slots, defaultSlots)
+	}
+	return nil
+}
+
+// defaultSlots are the packet buffers of a link whose ports queue nothing themselves
+// (broker.Link).
+const defaultSlots = 512
