@@ -8,6 +8,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 
 	"github.com/drayage/dray/internal/link/all"
+	"github.com/drayage/dray/internal/link/shm"
 	"github.com/drayage/dray/internal/spec/dpdk"
 	"github.com/drayage/dray/internal/spec/inventory"
 	"github.com/drayage/dray/kube/api/v1alpha1"
@@ -42,6 +43,23 @@ func TestAttributesOfANode(t *testing.T) {
 		if ports := d.Capacity[v1alpha1.CapacityPorts].Value; *d.Attributes[v1alpha1.AttributeNode].StringValue != "n1" || ports.Value() != maxPorts {
 			t.Errorf("%+v", d)
 		}
+	}
+}
+
+// Nodes order no traffic classes, so no plan may count on them.
+func TestNodesHaveNoPortQueues(t *testing.T) {
+	inv := &inventory.Inventory{}
+	for _, d := range all.All() {
+		if d.Name() == shm.Name {
+			inv.Transports = append(inv.Transports, inventory.Transport{Item: inventory.Item{Name: d.Name()}, Caps: d.Caps()})
+		}
+	}
+	if !inv.Transport(shm.Name).Caps.PortQueues {
+		t.Error("shm does not queue on a host either")
+	}
+	leaveQueues(inv)
+	if inv.Transport(shm.Name).Caps.PortQueues {
+		t.Error("shm queues on nodes")
 	}
 }
 
