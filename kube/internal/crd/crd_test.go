@@ -218,6 +218,8 @@ func TestWrongObjectsAreRefused(t *testing.T) {
 		{"mtu: 1600, queues", "mtu: 20, queues", "should be greater than or equal to 68"},
 		{"child: {qdisc: fq_codel", "child: {qdisc: htb", `spec.links[1].qos.child.qdisc: Unsupported value: "htb"`},
 		{"burst: 1500", "burst: 15 Kilo", "spec.links[1].qos.burst"},
+		{"burst: 1500", "burst: 1500, classes: [{name: x, rate: 1Mbps}]", "spec.links[1].qos.classes"},
+		{"{qdisc: tbf", "{qdisc: prio", `qos.qdisc: Unsupported value: "prio"`},
 	} {
 		text := strings.Replace(full, c.old, c.new, 1)
 		if text == full {

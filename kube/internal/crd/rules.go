@@ -76,8 +76,11 @@ func adjust(path string, s *apiextensionsv1.JSONSchemaProps) {
 	case "spec.links.requires":
 		s.XValidations = append(s.XValidations, percentileOfDelay)
 	}
-	if strings.HasSuffix(path, ".child.qdisc") {
-		s.Enum = words(chain.QueueKinds)
+	switch {
+	case strings.HasSuffix(path, ".child.qdisc"):
+		s.Enum = words(chain.KernelQueues)
+	case strings.HasSuffix(path, ".qos.qdisc"):
+		s.Enum = words(chain.KernelQdiscs())
 	}
 }
 

@@ -93,14 +93,24 @@ func (c converter) convert(path string, f form) apiextensionsv1.JSONSchemaProps 
 	return s
 }
 
-// aboveQueues are the fields of a qdisc that one below another has not.
-var aboveQueues = []string{"child", "classes", "at"}
+// Fields of a qdisc: aboveQueues are those that one below another has not, userQueues
+// those that no node has.
+var (
+	aboveQueues = []string{"child", "at"}
+	userQueues  = []string{"classes", "slot", "offset", "clock"}
+)
+
+// without reports whether an object has no such field.
+func without(path, name string) bool {
+	qdisc := strings.HasSuffix(path, ".qos") || strings.HasSuffix(path, ".child")
+	return qdisc && slices.Contains(userQueues, name) || strings.HasSuffix(path, ".child") && slices.Contains(aboveQueues, name)
+}
 
 // properties converts the fields that an object has.
 func (c converter) properties(path string, f form, s *apiextensionsv1.JSONSchemaProps) {
 	allowed, limited := fields[path]
 	for name, property := range f.Properties {
-		if limited && !slices.Contains(allowed, name) || strings.HasSuffix(path, ".child") && slices.Contains(aboveQueues, name) {
+		if limited && !slices.Contains(allowed, name) || without(path, name) {
 			continue
 		}
 		if s.Properties == nil {
