@@ -14,6 +14,9 @@ import (
 func (t *text) classes(links []Link) {
 	var rows []string
 	for _, l := range links {
+		if l.Transport == "" {
+			continue // nothing decides the defaults
+		}
 		which := "each"
 		if slices.ContainsFunc(l.Ends, func(e End) bool { return e.Shape != nil }) {
 			which = "each other"
