@@ -103,5 +103,8 @@ func printLive(w io.Writer, width int, statuses []chainStatus) error {
 		return nil
 	}
 	fmt.Fprintln(w)
-	return live.Text(w, links, width)
+	if err := live.Text(w, links, width); err != nil {
+		return err
+	}
+	return live.ClassesText(w, links, width)
 }

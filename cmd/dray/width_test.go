@@ -144,9 +144,11 @@ func TestTopFitsTheTerminal(t *testing.T) {
 func liveLinks() []live.Link {
 	flow := telemetry.Flow{From: "distributed-unit.f1u", To: "central-unit-user-plane.f1u", Received: 123456789, Lost: 12345, Waiting: 4096, Interval: time.Second}
 	return []live.Link{{
-		Chain:  "f1-split-native",
-		Status: broker.LinkStatus{Name: "f1u", Kind: "shm", State: "waiting", Generation: 12, Pages: "huge", Bytes: 8 << 20, LastError: "the peer has closed its end"},
-		Now:    []telemetry.Flow{flow, flow},
+		Chain: "f1-split-native",
+		Status: broker.LinkStatus{Ends: []broker.EndStatus{{Function: "central-unit-user-plane", Port: "f1u", Classes: &broker.ClassesStatus{
+			Reported: true, Scheduler: "hfsc", Rate: 1e10, Classes: []broker.ClassStatus{{Name: "ultra-reliable-low-latency", Discipline: "fq_codel", Sent: 123456789}}}}},
+			Name: "f1u", Kind: "shm", State: "waiting", Generation: 12, Pages: "huge", Bytes: 8 << 20, LastError: "the peer has closed its end"},
+		Now: []telemetry.Flow{flow, flow},
 		Verdicts: []verdict.Verdict{{
 			Link: "f1u", Requirement: "packet_delay_variation", Required: verdict.Figure{Text: "≤ 10us at p99"},
 			Measured: verdict.Figure{Text: "12.3us"}, Bound: verdict.Figure{Text: "13.4us"}, Verdict: verdict.NotMeasurable,

@@ -10,6 +10,7 @@ import (
 	"github.com/drayage/dray/internal/measure/instrument"
 	"github.com/drayage/dray/internal/node"
 	"github.com/drayage/dray/internal/node/doctor"
+	"github.com/drayage/dray/internal/plan"
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/result/report"
 )
@@ -31,11 +32,7 @@ func ran(live *node.Live) []string {
 	var keys []string
 	for _, l := range live.State.Plan.Links {
 		keys = append(keys, doctor.Transports.Key(l.Transport))
-		kinds := l.Shape.Kinds()
-		for _, e := range l.Ends {
-			kinds = append(kinds, e.Shape.Kinds()...)
-		}
-		for _, kind := range kinds {
+		for _, kind := range kernelQdiscs(l) {
 			keys = append(keys, doctor.Qdiscs.Key(kind))
 		}
 	}
@@ -46,6 +43,19 @@ func ran(live *node.Live) []string {
 		keys = append(keys, doctor.Instruments.Key(i.Name()))
 	}
 	return keys
+}
+
+// kernelQdiscs are the kinds that the kernel has set for a link; none if its ports queue
+// in user space.
+func kernelQdiscs(l plan.Link) []string {
+	kinds := l.Shape.Kinds()
+	for _, e := range l.Ends {
+		if e.Backend == plan.BackendShm {
+			return nil
+		}
+		kinds = append(kinds, e.Shape.Kinds()...)
+	}
+	return kinds
 }
 
 func (r *Run) functionRows(live *node.Live) []report.Function {

@@ -33,14 +33,17 @@ func Environment(inv *inventory.Inventory, live *node.Live, version string) reco
 	env.Pinning = pinning(live.State.Plan)
 	for _, l := range live.State.Plan.Links {
 		maps.Copy(env.Qdiscs, switchQdiscs(l, live.State.Reports[l.Name]))
+		maps.Copy(env.Qdiscs, userQdiscs(l))
 		for _, e := range l.Ends {
 			if e.Uplink != "" || live.State.Sandboxes[e.Function] == nil {
 				continue
 			}
 			ns := live.State.Sandboxes[e.Function].Netns
 			env.Offloads[e.String()] = textOr(ns.Offloads(e.Port))
-			qdisc, err := ns.ReadQdisc(e.Port)
-			env.Qdiscs[e.String()] = textOr(strings.TrimSpace(qdisc.Kind+" "+qdisc.Text), err)
+			if _, user := env.Qdiscs[e.String()]; !user {
+				qdisc, err := ns.ReadQdisc(e.Port)
+				env.Qdiscs[e.String()] = textOr(strings.TrimSpace(qdisc.Kind+" "+qdisc.Text), err)
+			}
 		}
 	}
 	return env

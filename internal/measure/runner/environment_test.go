@@ -3,6 +3,7 @@
 package runner
 
 import (
+	"maps"
 	"testing"
 
 	"github.com/drayage/dray/internal/link/transport"
@@ -29,6 +30,36 @@ func TestEnvironmentOfSwitch(t *testing.T) {
 	env := Environment(&inventory.Inventory{}, live, "")
 	if len(env.Qdiscs) != 1 || env.Qdiscs["f1: du.p at the switch"] != "htb rate 100Mbit" {
 		t.Errorf("the records have the qdiscs %v", env.Qdiscs)
+	}
+}
+
+// The records have the qdiscs of ports that queue in user space, in a form from which the
+// verdicts read the rate.
+func TestEnvironmentOfUserQueues(t *testing.T) {
+	ordered := func(q chain.Qdisc) *chain.Qdisc {
+		made, err := q.InPort(1500)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return made
+	}
+	end := func(name string, q *chain.Qdisc) plan.End {
+		return plan.End{Function: name, Port: "p", Face: chain.FaceNative, Backend: plan.BackendShm, Shape: q}
+	}
+	shaped := ordered(chain.Qdisc{Kind: "tbf", Rate: 1e8, Latency: 1e6, Burst: 4000})
+	atSwitch := ordered(chain.Qdisc{Kind: "prio", At: chain.AtSwitch, Classes: []chain.Class{{Name: "x"}}})
+	live := &node.Live{State: node.State{Plan: &plan.Plan{Links: []plan.Link{
+		{Name: "l", Shape: shaped, Ends: []plan.End{end("a", nil), end("b", ordered(chain.Qdisc{Kind: "sfq"}))}},
+		{Name: "m", Shape: atSwitch, Ends: []plan.End{end("c", nil)}},
+		{Name: "n", Ends: []plan.End{end("d", nil)}},
+	}}}}
+	want := map[string]string{
+		"a.p":                  "tbf rate 100Mbps burst 4k over bfifo limit 16500, as ordered in user space",
+		"b.p":                  "sfq limit 127, as ordered in user space",
+		"m: c.p at the switch": "prio with 1 classes, as ordered in user space",
+	}
+	if got := Environment(&inventory.Inventory{}, live, "").Qdiscs; !maps.Equal(got, want) {
+		t.Errorf("the records have the qdiscs %v", got)
 	}
 }
 
