@@ -166,7 +166,7 @@ func TestPortQueues(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if l := p.Links[0]; l.Shape.Burst != 31250 || l.Ends[0].Shape != nil || l.Ends[1].Shape.Burst != 3028 {
+	if l := p.Links[0]; l.Shape.Burst != 500000 || l.Ends[0].Shape != nil || l.Ends[1].Shape.Burst != 3028 {
 		t.Errorf("the link has %+v, b.p0 has %+v", l.Shape, l.Ends[1].Shape)
 	}
 	c.Links[0].Transport = "veth"

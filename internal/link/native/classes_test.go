@@ -40,8 +40,8 @@ func TestOneClass(t *testing.T) {
 		{chain.Qdisc{Kind: "slot", Slot: 500e3, Offset: 1, Clock: chain.ClockRealtime}, 0, 0,
 			wire.Class{Discipline: wire.DisciplineSlot, Flags: wire.ClassRealtime, Limit: 512, TargetNS: 500e3, IntervalNS: 1}, 768},
 		{chain.Qdisc{Kind: "tbf", Rate: 8e6, Latency: 10e6, Burst: 2000}, 8e6, 2000, wire.Class{Discipline: wire.DisciplineBFIFO, Limit: 12000}, 320},
-		{chain.Qdisc{Kind: "htb", Rate: 1e6, Ceil: 1e9}, 1e9, 31250, wire.Class{Limit: 512}, 768},
-		{chain.Qdisc{Kind: "hfsc", Rate: 1e9, Child: &chain.Qdisc{Kind: "sfq"}}, 1e9, 31250, wire.Class{Discipline: wire.DisciplineSFQ, Limit: 127}, 384},
+		{chain.Qdisc{Kind: "htb", Rate: 1e6, Ceil: 1e9}, 1e9, 500000, wire.Class{Limit: 512}, 768},
+		{chain.Qdisc{Kind: "hfsc", Rate: 1e9, Child: &chain.Qdisc{Kind: "sfq"}}, 1e9, 500000, wire.Class{Discipline: wire.DisciplineSFQ, Limit: 127}, 384},
 	} {
 		c, slots := classesOf(t, test.q)
 		want := wire.Classes{Classes: 1, Rate: test.rate, Burst: test.burst, Class: [wire.ClassesMax]wire.Class{test.class}}
@@ -61,7 +61,7 @@ func TestSeveralClasses(t *testing.T) {
 	}
 	c, _ = classesOf(t, chain.Qdisc{Kind: "htb", Rate: 1e9, Classes: []chain.Class{
 		{Name: "a", DSCP: []int{0}, Rate: 1e6, Ceil: 1e9, Burst: 5000, Priority: 3}, {Name: "b", Rate: 1e6}}})
-	if o := c.Order; o.Scheduler != wire.SchedulerHTB || o.Rate != 1e9 || o.Burst != 31250 ||
+	if o := c.Order; o.Scheduler != wire.SchedulerHTB || o.Rate != 1e9 || o.Burst != 500000 ||
 		o.Class[0] != (wire.Class{DSCP: 1, Priority: 3, Rate: 1e6, Ceil: 1e9, Peak: 5000, Limit: 256}) ||
 		o.Class[1] != (wire.Class{Rate: 1e6, Ceil: 1e6, Peak: 3028, Limit: 256}) {
 		t.Errorf("htb is %+v", c)

@@ -24,7 +24,7 @@ const (
 	classLimit      = 256 // packets, of each class
 	sfqLimit        = 127 // packets: the kernel's (sch_sfq.c)
 	defaultWait     = units.Duration(20 * time.Millisecond)
-	burstTime       = 250 * time.Microsecond
+	burstTime       = 4 * time.Millisecond
 	slotBytes       = 256 // bytes of a FIFO by bytes for which a buffer is set aside
 	moreSlots       = 256 // buffers in addition to those of packets that wait
 	maxSlots        = 8192
@@ -126,8 +126,8 @@ func queueOf(given *Qdisc, limit, share int, frame units.Bytes) *Qdisc {
 	return &q
 }
 
-// defaultBurst is a bucket of 250 µs, at least of two frames: libdray looks more often
-// than a kernel's timer.
+// defaultBurst is a bucket of 4 ms, as for a kernel's timer, and at least of two frames: on a
+// busy machine the library's thread waits as long for a CPU, and loses nothing.
 func defaultBurst(rate units.Bitrate, frame units.Bytes) units.Bytes {
 	return min(max(units.Bytes(float64(rate)/8*burstTime.Seconds()), 2*frame), math.MaxUint32)
 }

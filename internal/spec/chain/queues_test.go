@@ -39,7 +39,7 @@ func TestQueuesOfPortsHaveDefaults(t *testing.T) {
 
 // A port looks more often than a kernel's timer ticks, so the kernel's buckets would be too large.
 func TestBucketsOfPorts(t *testing.T) {
-	for rate, burst := range map[units.Bitrate]units.Bytes{1e6: 3028, 10e9: 312500, 10e12: 312500000} {
+	for rate, burst := range map[units.Bitrate]units.Bytes{1e6: 3028, 10e9: 5000000, 10e12: 4294967295} {
 		q := inPort(t, Qdisc{Kind: "htb", Rate: rate, Classes: []Class{{Name: "x", Rate: rate / 2, Ceil: rate}}})
 		if q.Burst != burst || q.Classes[0].Burst != burst {
 			t.Errorf("at %v the buckets have %d and %d bytes, not %d", rate, q.Burst, q.Classes[0].Burst, burst)
