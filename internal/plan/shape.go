@@ -162,13 +162,14 @@ func queueBound(q *chain.Qdisc, mtu int) float64 {
 	}
 	bits := 0.0
 	for _, queue := range q.Queues() {
-		bits += bitsOf(queue, mtu)
+		bits += bitsOf(queue, mtu, shapedRate(q))
 	}
 	return bits / float64(shapedRate(q)) * float64(time.Second)
 }
 
-// bitsOf is how much waits in a full queue, nil: of a class without parameters.
-func bitsOf(queue *chain.Qdisc, mtu int) float64 {
+// bitsOf is how much waits in a full queue that is sent at a rate; nil: of a class without
+// parameters. With slot deadlines nothing waits for longer than a slot.
+func bitsOf(queue *chain.Qdisc, mtu int, rate units.Bitrate) float64 {
 	if queue == nil {
 		queue = &chain.Qdisc{}
 	}
@@ -176,5 +177,9 @@ func bitsOf(queue *chain.Qdisc, mtu int) float64 {
 		return float64(queue.Limit) * 8
 	}
 	packets := cmp.Or(queue.Limit, defaultQueues[queue.Kind], defaultQueue)
-	return float64(packets) * float64(mtu+ethernet) * 8
+	bits := float64(packets) * float64(mtu+ethernet) * 8
+	if queue.Slot > 0 {
+		return min(bits, float64(rate)*time.Duration(queue.Slot).Seconds())
+	}
+	return bits
 }
