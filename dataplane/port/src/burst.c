@@ -215,6 +215,8 @@ EXPORT unsigned dray_rx_burst(struct dray_port *port, unsigned queue, struct dra
 	if (unlikely(dir->capture))
 		capture_received(dir->capture, pkts, got);
 	end_burst(dir, false);
+	if (unlikely(port_egress(port)))
+		egress_poll(port_egress(port));
 	return got;
 }
 

@@ -79,6 +79,7 @@ struct dray_port {
 	_Atomic uint32_t switches;	      /* how often current or capture changed */
 	_Atomic(struct generation *) current; /* NULL: down */
 	struct queue *queues;
+	struct egress *egress; /* of queue 0's sending side */
 
 	pthread_mutex_t lock;  /* all below */
 	_Atomic uint32_t refs; /* one while open, one per generation */

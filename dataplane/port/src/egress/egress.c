@@ -16,6 +16,7 @@ static int egress_init(struct egress *e, struct dray_port *port)
 	if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) != sizeof(seed))
 		seed = clock_ns();
 	e->port = port;
+	e->due = UINT64_MAX;
 	e->dir = &port->queues[0].tx;
 	ret = pacer_init(e);
 	if (ret)
@@ -42,6 +43,7 @@ int egress_start(struct dray_port *port)
 		return ret;
 	}
 	e->dir->egress = e;
+	port->egress = e;
 	ret = pacer_start(e);
 	if (ret)
 		egress_stop(port);
@@ -59,6 +61,7 @@ void egress_stop(struct dray_port *port)
 		egress_drop(e, &e->pending[e->pending_at++]);
 	scheduler_free(e->scheduler);
 	e->dir->egress = NULL;
+	port->egress = NULL;
 	pacer_destroy(e);
 	free(e);
 }

@@ -29,6 +29,8 @@ struct egress {
 	unsigned pending_at, pending_end;
 	pthread_t pacer;
 	pthread_cond_t wake;
+	_Atomic uint64_t
+		due; /* ns, when the next packet is, as last known; UINT64_MAX: none waits */
 	uint64_t pacer_until; /* ns, when it wakes by itself */
 	bool has_pacer, stop;
 };
@@ -42,8 +44,14 @@ void egress_stop(struct dray_port *port);
 /* Under the lock: send what is due. */
 void egress_run(struct egress *e, uint64_t now);
 
-/* Under the lock: when the next packet is due, in ns; UINT64_MAX: none waits. */
+/* Under the lock: when the next packet is due, in ns; UINT64_MAX: none waits. It is noted. */
 uint64_t egress_due(struct egress *e, uint64_t now);
+
+/*
+ * From the receiving side, which polls anyway: send what is due, unless another thread is at it. So
+ * an application that keeps its CPU busy need not leave it to the pacer.
+ */
+void egress_poll(struct egress *e);
 
 /* Under the lock: as dray_tx_burst. */
 unsigned egress_burst(struct egress *e, struct dray_pkt *pkts, unsigned n);
@@ -76,6 +84,17 @@ static inline struct egress *egress_of(const struct direction *dir)
 	return NULL;
 #else
 	return dir->egress;
+#endif
+}
+
+/* The same of a port. The receiving side does not touch what the sending side writes. */
+static inline struct egress *port_egress(const struct dray_port *port)
+{
+#ifdef DRAY_BENCH_CLASSLESS
+	(void)port;
+	return NULL;
+#else
+	return port->egress;
 #endif
 }
 

@@ -61,7 +61,26 @@ void egress_run(struct egress *e, uint64_t now)
 
 uint64_t egress_due(struct egress *e, uint64_t now)
 {
-	return egress_is_pending(e) ? now : scheduler_due(e->scheduler, now);
+	uint64_t due = egress_is_pending(e) ? now : scheduler_due(e->scheduler, now);
+
+	/* relaxed: a poll that sees it late looks again at the next. */
+	atomic_store_explicit(&e->due, due, memory_order_relaxed);
+	return due;
+}
+
+void egress_poll(struct egress *e)
+{
+	uint64_t due = atomic_load_explicit(&e->due, memory_order_relaxed), now;
+
+	if (due == UINT64_MAX)
+		return;
+	now = clock_ns();
+	if (now < due || pthread_mutex_trylock(&e->lock))
+		return;
+	direction_follow(e->port, 0, e->dir, true);
+	egress_run(e, now);
+	(void)egress_due(e, now);
+	pthread_mutex_unlock(&e->lock);
 }
 
 /* It has to wake sooner than it knows, unless nothing waits. */

@@ -54,6 +54,26 @@ static void paced(void)
 	test_pair_close(&p);
 }
 
+/* An application that polls sends what is due, even if the pacer never gets a CPU. */
+static void polled(void)
+{
+	struct broker_options o = options_of(DISCIPLINE_PFIFO, 300);
+	struct pair p = test_pair(&o, DRAY_MODE_BUSY, 0);
+	struct egress *e = p.a->egress;
+	struct dray_pkt r;
+
+	pthread_mutex_lock(&e->lock);
+	e->pacer_until = 0; /* nothing is sooner: it is not woken */
+	pthread_mutex_unlock(&e->lock);
+	send_all(p.a, 100, 0);
+	for (uint32_t i = 0; i < 100; i++) {
+		UNTIL(dray_rx_burst(p.b, 0, &r, 1) == 1, CHECK_EQ(dray_rx_burst(p.a, 0, &r, 1), 0));
+		test_check(&r, LENGTH, i);
+		dray_release(&r, 1);
+	}
+	test_pair_close(&p);
+}
+
 /* What finds the queue full is dropped, counted, and its buffer can be used again. */
 static void full(void)
 {
@@ -203,6 +223,7 @@ static void closed(void)
 int main(void)
 {
 	paced();
+	polled();
 	full();
 	spare();
 	forwarded();
