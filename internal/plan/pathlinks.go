@@ -27,7 +27,7 @@ func (p *Plan) pathLink(path Path) Link {
 		Traffic: chain.TrafficUDP, Load: path.Load, Evidence: path.Evidence, Requires: path.Requires,
 		Course: &Course{
 			Through: path.Through(), Forward: path.Directions == chain.DirectionsForward,
-			Next: [2]End{p.End(first.Link, first.In), p.End(last.Link, last.Out)},
+			Next: [2]End{p.End(first.Link, first.In), p.End(last.Link, last.Out)}, GTPU: path.GTPU,
 		},
 	}
 	var ways []string
@@ -38,6 +38,11 @@ func (p *Plan) pathLink(path Path) Link {
 			l.MTU = over.MTU
 		}
 		l.Hosts = append(l.Hosts, over.Hosts...)
+	}
+	if path.GTPU != nil {
+		// As long in both directions, without what a tunnel adds.
+		l.MTU -= path.GTPU.Headers()
+		l.Frame = l.MTU + ethernet + checksum
 	}
 	slices.Sort(l.Hosts)
 	l.Hosts = slices.Compact(l.Hosts)

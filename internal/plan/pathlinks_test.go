@@ -35,6 +35,25 @@ func TestPathsAsLinks(t *testing.T) {
 	}
 }
 
+// With tunnels at an end, packets leave room for their headers.
+func TestAPathWithTunnelsIsShorter(t *testing.T) {
+	port := func(function, name string) chain.End { return chain.End{Function: function, Port: name} }
+	p := &Plan{
+		Links: []Link{
+			{Name: "n3", MTU: 1500, Ends: []End{{Function: "gnb", Port: "n3"}, {Function: "upf", Port: "n3"}}},
+			{Name: "n6", MTU: 1500, Ends: []End{{Function: "upf", Port: "n6"}, {Function: "dn", Port: "n6"}}},
+		},
+		Paths: []Path{{
+			Name: "pdu", GTPU: &chain.GTPU{At: chain.SideFrom, PDU: chain.PDUUp},
+			Steps: []chain.Step{{Link: "n3", Out: port("gnb", "n3"), In: port("upf", "n3")}, {Link: "n6", Out: port("upf", "n6"), In: port("dn", "n6")}},
+		}},
+	}
+	l := p.OfPaths().Link("pdu")
+	if l.MTU != 1456 || l.Frame != 1474 || l.Course.GTPU == nil || p.Links[0].MTU != 1500 {
+		t.Errorf("an MTU of %d, frames of %d, %+v", l.MTU, l.Frame, l.Course)
+	}
+}
+
 // The terms add up as docs/paths.md says: 100 − (100 − P)/n for n links and functions.
 func TestComposition(t *testing.T) {
 	c := &chain.Path{Requires: chain.Requires{Percentile: 99}, Steps: make([]chain.Step, 3)}

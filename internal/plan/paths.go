@@ -20,6 +20,7 @@ type Path struct {
 	Steps      []chain.Step     `json:"steps"`
 	Directions chain.Directions `json:"directions"`
 	Load       units.Bitrate    `json:"load"` // traffic while latency and loss are measured
+	GTPU       *chain.GTPU      `json:"gtpu,omitempty"`
 	Requires   chain.Requires   `json:"requires"`
 	Terms      []Term           `json:"terms"` // one for each step
 	Evidence   []Evidence       `json:"evidence"`
@@ -52,7 +53,7 @@ func (p *Plan) Path(name string) *Path {
 
 // planPath composes what is expected of a path from its links.
 func (p *planner) planPath(c *chain.Path) {
-	path := Path{Name: c.Name, From: c.From, To: c.To, Steps: c.Steps, Directions: c.Directions, Load: loadOf(c), Requires: c.Requires, Evidence: []Evidence{}}
+	path := Path{Name: c.Name, From: c.From, To: c.To, Steps: c.Steps, Directions: c.Directions, Load: loadOf(c), GTPU: c.GTPU, Requires: c.Requires, Evidence: []Evidence{}}
 	for _, s := range c.Steps {
 		path.Terms = append(path.Terms, p.term(c, s.Link))
 	}

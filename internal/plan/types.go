@@ -85,6 +85,7 @@ type Course struct {
 	Forward bool     // judged only from the first end to the second
 	// Next are the ports that take the packets of the first end, and of the second.
 	Next [2]End
+	GTPU *chain.GTPU // tunnels at one of the ends; nil: none
 }
 
 // LoadText is the traffic while latency is measured: "400Mbps", or that of a fronthaul.

@@ -51,6 +51,61 @@ func TestAPathThroughARouter(t *testing.T) {
 	}
 }
 
+// n3 is [ gnb ]──n3──[ upf ]──n6──[ dn ], where the UPF takes packets out of GTP-U tunnels and puts them in.
+const n3 = `apiVersion: drayage/v1
+kind: Chain
+name: n3
+functions:
+  - name: gnb
+    runtime: process
+    ports: [{name: n3, face: native, ip: 10.60.0.1/16, mac: "02:00:00:00:00:01"}]
+  - name: upf
+    runtime: process
+    command: [VNF, $(DRAY_EAL), --, gtpu, --role, upf, --tunnels, "1000", --teid, "1", --ue, 10.60.0.1, --qfi, "9", --ip, 0=198.18.0.1, --peer, 0=198.18.0.2,
+      --next-hop, "0=02:00:00:00:00:01", --next-hop, "1=02:00:00:00:00:02", --sleep, 200us]
+    ports:
+      - {name: n3, face: dpdk, ip: 10.60.255.1/16}
+      - {name: n6, face: dpdk, ip: 203.0.113.1/24}
+  - name: dn
+    runtime: process
+    ports: [{name: n6, face: native, ip: 203.0.113.9/24, mac: "02:00:00:00:00:02"}]
+links:
+  - {name: n3, ends: [gnb.n3, upf.n3], transport: shm}
+  - {name: n6, ends: [upf.n6, dn.n6], transport: shm}
+paths:
+  - name: pdu
+    from: gnb.n3
+    through: [upf]
+    to: dn.n6
+    gtpu: {at: from, from: 198.18.0.2, to: 198.18.0.1, teid: 1, tunnels: 1000, pdu: up, qfi: 9}
+    load: 5Mbps
+    requires: {latency: 500ms, percentile: 50}
+`
+
+// Packets pass a UPF that drops all but those in its tunnels, in both directions, and are traced through it.
+func TestAPathInTunnels(t *testing.T) {
+	b := newDPDKBench(t)
+	b.want(0, "up", b.file(strings.Replace(n3, "VNF", testenv.Built(t, "dray-vnf"), 1)))
+	for _, direction := range [][]string{nil, {"--back"}} {
+		r := b.want(0, append([]string{"trace", "n3", "--duration", "300ms", "--rounds", "2", "--json"}, direction...)...)
+		paths := decode[struct {
+			Paths []struct {
+				Hops []struct {
+					Name string
+					Loss *struct{ Lost, Of int }
+				}
+			}
+		}](t, r).Paths
+		if len(paths) != 1 || len(paths[0].Hops) != 3 || paths[0].Hops[1].Name != "upf" {
+			t.Fatalf("%s", r)
+		}
+		if loss := paths[0].Hops[1].Loss; loss == nil || loss.Of < 20 || loss.Lost > loss.Of/2 {
+			t.Errorf("%v: the UPF lost %+v", direction, loss)
+		}
+	}
+	b.want(0, "down", "n3")
+}
+
 // slowPath is [ a ]──ab──[ f ]──bc──[ c ], where f takes 2 ms for each packet.
 const slowPath = `apiVersion: drayage/v1
 kind: Chain

@@ -42,7 +42,7 @@ var tunnels = map[matrix.VNF]tunnel{
 	"gtpu": {
 		around: &instrument.Encapsulation{
 			Option:  fmt.Sprintf("gtpu:teid=%d,from=%s,to=%s,pdu=up,qfi=%d", firstTEID, gnbAddress, upfAddress, flowID),
-			Headers: 20 + 8 + 8 + 8, Users: tunnelUsers, OwnAddresses: true,
+			Headers: 20 + 8 + 8 + 8, Users: tunnelUsers, Spread: "from",
 		},
 		what: "GTP-U with the PDU session container",
 		user: netip.MustParseAddr(firstUser),

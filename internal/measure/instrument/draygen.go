@@ -124,7 +124,10 @@ func (g Draygen) wanted(from, to Endpoint, p Params) (offer, error) {
 	if g.Quantity == record.QStream && p.Fronthaul != nil {
 		return p.Fronthaul.offer(p).warm(), nil
 	}
-	o := offer{frame: fullFrame(from, to, p), ip6: ipHeader(to.IP) == ipv6Header, poll: p.Poll, nextHop: p.NextHop}
+	o := offer{frame: fullFrame(from, to, p), ip6: ipHeader(to.IP) == ipv6Header, poll: p.Poll, nextHop: p.NextHop, encap: p.Encap}
+	if o.ip6 && o.encap != nil {
+		return o, errEncapsulated
+	}
 	switch g.Quantity {
 	case record.QStream:
 		o.rate, o.perSec = strconv.FormatUint(p.Bitrate, 10)+"bps", float64(p.Bitrate)/o.payloadBits()

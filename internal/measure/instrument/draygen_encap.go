@@ -13,8 +13,9 @@ type Encapsulation struct {
 	Headers int
 	// Users is the number of flows, each a user with a tunnel.
 	Users int
-	// OwnAddresses gives each user a source address, counting up from the port's.
-	OwnAddresses bool
+	// Spread gives each user an address of its own, counting up from the port's: as the
+	// source of packets ("from") or their destination ("to"); empty: all have the port's.
+	Spread string
 }
 
 // Smallest is the smallest frame, with FCS, that holds the generator's header.
@@ -31,8 +32,8 @@ func (o offer) around() []string {
 	if o.encap.Option != "" {
 		options = append([]string{"--encap", o.encap.Option}, options...)
 	}
-	if o.encap.OwnAddresses {
-		options = append(options, "--spread", "from")
+	if o.encap.Spread != "" {
+		options = append(options, "--spread", o.encap.Spread)
 	}
 	return options
 }

@@ -23,12 +23,14 @@ const genMixed = 4294.0 / 12
 // genMaxWarmup is the number of warm-up packets for a stream without a rate.
 const genMaxWarmup = 1000
 
+var errEncapsulated = errors.New("draygen: only packets of IPv4 are encapsulated")
+
 // frames is a matrix load: frames of Params.Frame bytes, at Params.PacketRate or
 // as fast as the port accepts.
 func (g Draygen) frames(from, to Endpoint, p Params) (offer, error) {
 	o := offer{frame: p.Frame, ip6: ipHeader(to.IP) == ipv6Header, rate: "max", warmup: genMaxWarmup, poll: p.Poll, busy: p.Busy, batch: p.Batch, encap: p.Encap}
 	if o.ip6 && o.encap != nil {
-		return o, errors.New("draygen: only packets of IPv4 are encapsulated")
+		return o, errEncapsulated
 	}
 	largest := o.frame
 	if p.Frame == 0 {

@@ -156,7 +156,7 @@ func TestCeiling(t *testing.T) {
 }
 
 func TestEncapsulatedFrames(t *testing.T) {
-	e := Encapsulation{Option: "qinq:s=1,c=1", Headers: 8, Users: 256, OwnAddresses: true}
+	e := Encapsulation{Option: "qinq:s=1,c=1", Headers: 8, Users: 256, Spread: "from"}
 	if got := e.Smallest(); got != 72 {
 		t.Errorf("the smallest frame has %d bytes", got)
 	}

@@ -17,7 +17,7 @@ var genTooLong = regexp.MustCompile(`frames of \d+ bytes do not fit`)
 // pathMTU tries packets of the wanted size on a port that answers no ping. If
 // they do not arrive, it finds the largest that do.
 func (g Draygen) pathMTU(ctx context.Context, t record.Trial, from, to Endpoint, p Params) (record.Trial, error) {
-	o := offer{ip6: ipHeader(to.IP) == ipv6Header, rate: "100pps", packets: pingCount, nextHop: p.NextHop}
+	o := offer{ip6: ipHeader(to.IP) == ipv6Header, rate: "100pps", packets: pingCount, nextHop: p.NextHop, encap: p.Encap}
 	smallest := o.smallest() - genMAC
 	if p.MTU < smallest || p.MTU > maxPacket-genMAC {
 		return t, fmt.Errorf("draygen: a packet of %d bytes is impossible: at least %d, at most %d", p.MTU, smallest, maxPacket-genMAC)

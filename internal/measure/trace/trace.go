@@ -88,14 +88,14 @@ func (t *Tracer) Run(ctx context.Context) (*Trace, error) {
 
 // size is what to send.
 func (t *Tracer) size() {
-	t.params = instrument.Params{Duration: t.Options.Duration, NextHop: t.way.NextHop}
-	frame := min(t.way.From.MTU, t.way.To.MTU) + ethernet
+	t.params = instrument.Params{Duration: t.Options.Duration, NextHop: t.way.NextHop, Encap: t.way.Encap}
+	frame := min(t.way.From.MTU, t.way.To.MTU) + ethernet - t.tunnelled()
 	load := t.Options.Load
 	if load == 0 {
 		load = t.Path.Load
 	}
 	if t.params.Bitrate = uint64(load); load == 0 {
-		frame = smallFrame
+		frame = smallFrame + t.around()
 		t.params.Bitrate = idleRate * 8 * uint64(frame-t.headers())
 	}
 	t.params.Frame = frame
@@ -112,7 +112,24 @@ func (t *Tracer) headers() int {
 	if ip := t.way.To.IP; ip.Is6() && !ip.Is4In6() {
 		return ethernet + ip6 + udp
 	}
-	return ethernet + ip4 + udp
+	return ethernet + ip4 + udp + t.around()
+}
+
+// around are the bytes of the tunnel in which packets are sent.
+func (t *Tracer) around() int {
+	if t.way.Encap == nil {
+		return 0
+	}
+	return t.way.Encap.Headers
+}
+
+// tunnelled are the bytes of the tunnel into which a function puts packets that are sent
+// without.
+func (t *Tracer) tunnelled() int {
+	if t.Path.GTPU == nil || t.around() > 0 {
+		return 0
+	}
+	return t.Path.GTPU.Headers()
 }
 
 // payload is the bytes from a packet's tag to its end.

@@ -13,6 +13,7 @@ import (
 	"github.com/drayage/dray/internal/measure/instrument"
 	"github.com/drayage/dray/internal/plan"
 	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/internal/spec/chain"
 )
 
 const (
@@ -55,6 +56,30 @@ func pathKinds(l plan.Link, o Options) []measurement {
 // functions of a path.
 func roomToPoll(l plan.Link) bool {
 	return l.Course == nil || goruntime.NumCPU() >= 2+len(l.Course.Through)
+}
+
+// mostUsers are the users to which the generator sends on its own: its flows.
+const mostUsers = 256
+
+// tunnelled puts packets into the path's tunnels at the end that has them. From the other
+// end they go to the tunnels' users. Both are equally long, but for the tunnel's headers.
+func tunnelled(m measurement, p *instrument.Params) {
+	if m.link.Course == nil || m.link.Course.GTPU == nil {
+		return
+	}
+	g := m.link.Course.GTPU
+	first := m.from.String() == m.link.Ends[0].String()
+	if first != (g.At == chain.SideFrom) {
+		p.Encap = &instrument.Encapsulation{Users: min(g.Tunnels, mostUsers), Spread: "to"}
+		return
+	}
+	p.Encap = &instrument.Encapsulation{Option: g.String(), Headers: g.Headers(), Users: 1, Spread: "from"}
+	if p.Frame > 0 {
+		p.Frame += g.Headers()
+	}
+	if p.MTU > 0 {
+		p.MTU += g.Headers()
+	}
 }
 
 // way is a direction of a path.
@@ -129,7 +154,8 @@ func (in Input) firstPassing(ctx context.Context, m measurement, candidates []st
 // Way is a direction of a path, ready to send over.
 type Way struct {
 	From, To instrument.Endpoint
-	NextHop  string // see instrument.Params
+	NextHop  string                    // see instrument.Params
+	Encap    *instrument.Encapsulation // likewise
 }
 
 // Way finds how packets pass a path of the plan, from its first end or back. It is an error if
@@ -149,7 +175,9 @@ func (in Input) Way(ctx context.Context, path string, back bool) (Way, error) {
 	}
 	from, err1 := in.Endpoint(m.from)
 	to, err2 := in.Endpoint(m.to)
-	return Way{from, to, hop}, errors.Join(err1, err2)
+	var p instrument.Params
+	tunnelled(m, &p)
+	return Way{from, to, hop, p.Encap}, errors.Join(err1, err2)
 }
 
 // probe reports whether a short stream arrives.
@@ -163,6 +191,7 @@ func (in Input) probe(ctx context.Context, m measurement, hop string) (received 
 		return false, err
 	}
 	params := instrument.Params{MessageRate: lowProbeRate, Duration: passProbe, NextHop: hop}
+	tunnelled(m, &params)
 	t, err := instrument.Draygen{Quantity: record.QProbe}.Run(ctx, from, to, params)
 	return err == nil && t.Delivery != nil && t.Delivery.Received > 0, err
 }

@@ -43,6 +43,34 @@ func TestWhatAPathIsMeasuredBy(t *testing.T) {
 	}
 }
 
+// Packets are in tunnels from the end that has them, and go to the tunnels' users from the
+// other. Both have the same payload.
+func TestTunnelsAtAnEnd(t *testing.T) {
+	for _, at := range []chain.Side{chain.SideFrom, chain.SideTo} {
+		p := dl()
+		l := &p.Links[0]
+		l.Course.GTPU = &chain.GTPU{At: at, TEID: 5, Tunnels: 1000, From: netip.MustParseAddr("10.9.9.1"), To: netip.MustParseAddr("10.9.9.2")}
+		for i := range 2 {
+			m := measurement{link: *l, from: l.Ends[i], to: l.Ends[1-i]}
+			params := instrument.Params{Frame: 1000, MTU: 900}
+			tunnelled(m, &params)
+			e := params.Encap
+			if inside := (i == 0) == (at == chain.SideFrom); inside {
+				if e.Option != l.Course.GTPU.String() || e.Spread != "from" || e.Users != 1 || params.Frame != 1036 || params.MTU != 936 {
+					t.Errorf("from end %d, with tunnels at %s: %+v", i, at, params)
+				}
+			} else if e.Option != "" || e.Headers != 0 || e.Spread != "to" || e.Users != 256 || params.Frame != 1000 || params.MTU != 900 {
+				t.Errorf("from end %d, with tunnels at %s: %+v", i, at, params)
+			}
+		}
+	}
+	var plain instrument.Params
+	l := dl().Links[0]
+	if tunnelled(measurement{link: l, from: l.Ends[0], to: l.Ends[1]}, &plain); plain.Encap != nil {
+		t.Error("a path without tunnels has an encapsulation")
+	}
+}
+
 func TestNextHops(t *testing.T) {
 	hops := func(edit func(*plan.Link), from int) []string {
 		p := dl()

@@ -143,6 +143,7 @@ func (in Input) measure(ctx context.Context, m measurement, r runner.Round) (rec
 		params.Duration = min(params.Duration, shortest)
 	}
 	params.NextHop = in.nextHop(m)
+	tunnelled(m, &params)
 	from, err := in.Endpoint(m.from)
 	if err != nil {
 		return record.Trial{}, err

@@ -17,6 +17,7 @@ func (k *checker) checkPaths(c *Chain) {
 			k.FailAt(p.FieldPos["name"], "rename one of the two: reports name both alike", "a link is named %s too", parse.Quote(p.Name))
 		}
 		k.route(c, p)
+		k.checkGTPU(p)
 	}
 }
 

@@ -32,6 +32,7 @@ var pathFields = []parse.Field[Path]{
 			p.Load, p.HasLoad = parse.Quantity(d, n, "load", units.ParseBitrate)
 		},
 	},
+	{Name: "gtpu", Doc: "GTP-U tunnels in which packets are at one end, until a function takes them out. Default: none.", Form: schema.Ref("gtpu"), Decode: decodeGTPU},
 	{Name: "requires", Doc: "What the path must do from end to end.", Form: schema.Ref("path-requires"), Decode: decodePathRequires, Required: true},
 }
 

@@ -32,7 +32,7 @@ func TestExamplesParse(t *testing.T) {
 }
 
 // comparePrefixes lets cmp compare addresses, whose fields are private.
-var comparePrefixes = cmpopts.EquateComparable(netip.Prefix{})
+var comparePrefixes = cmpopts.EquateComparable(netip.Prefix{}, netip.Addr{})
 
 // ignorePositions excludes positions from a comparison.
 var ignorePositions = cmp.FilterPath(func(p cmp.Path) bool {

@@ -20,9 +20,11 @@ type Path struct {
 	Directions Directions `json:"directions"`
 	// Load is the one-way traffic while latency and loss are measured. HasLoad false: 10 %
 	// of Requires.MinBitrate.
-	Load     units.Bitrate `json:"load"`
-	HasLoad  bool          `json:"-"`
-	Requires Requires      `json:"requires"`
+	Load    units.Bitrate `json:"load"`
+	HasLoad bool          `json:"-"`
+	// GTPU is set if packets are in GTP-U tunnels at one of the ends.
+	GTPU     *GTPU    `json:"gtpu,omitempty"`
+	Requires Requires `json:"requires"`
 
 	Pos      parse.Position            `json:"-"`
 	FieldPos map[string]parse.Position `json:"-"` // by field name, of the fields in the file

@@ -85,6 +85,21 @@ links:
     messages: {size: 1Ki}
 `
 
+const tunnelledPath = `
+apiVersion: drayage/v1
+kind: Chain
+name: tunnels
+functions:
+  - {name: a, ports: [{name: x}]}
+  - {name: b, ports: [{name: x}, {name: y}]}
+  - {name: c, ports: [{name: y}]}
+links:
+  - {name: ab, ends: [a.x, b.x]}
+  - {name: bc, ends: [b.y, c.y]}
+paths:
+  - {name: p, from: a.x, through: [b], to: c.y, gtpu: {at: to, from: 10.9.9.1, to: 10.9.9.2}, requires: {latency: 1ms}}
+`
+
 const slots = `
 apiVersion: drayage/v1
 kind: Chain
@@ -121,6 +136,10 @@ func TestSchemaAndParserHaveTheSameDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	tunnels, err := Parse("tunnels", []byte(tunnelledPath))
+	if err != nil {
+		t.Fatal(err)
+	}
 	f, p, l := c.Functions[0], c.Functions[0].Ports[0], c.Links[0]
 	parser := map[string]any{
 		"policy.on_infeasible":     c.Policy.OnInfeasible,
@@ -141,6 +160,8 @@ func TestSchemaAndParserHaveTheSameDefaults(t *testing.T) {
 		"requires.percentile":      l.Requires.Percentile,
 		"packet-path.directions":   c.Paths[0].Directions,
 		"path-requires.percentile": c.Paths[0].Requires.Percentile,
+		"gtpu.teid":                tunnels.Paths[0].GTPU.TEID,
+		"gtpu.tunnels":             tunnels.Paths[0].GTPU.Tunnels,
 		"tun.mtu":                  tunnelled.Functions[0].Tuns[0].MTU,
 		"hold.beyond":              f.Ports[1].Hold.Beyond,
 		"messages.count":           l.Messages.Count,
