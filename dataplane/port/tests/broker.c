@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "dray.h"
+#include "must.h"
 
 #define SEALS_AT_ONCE (F_SEAL_SHRINK | F_SEAL_GROW)
 #define CAPTURE_UNANSWERED -1
@@ -60,40 +61,6 @@ struct broker {
 	pthread_t thread;
 	pid_t pid;
 };
-
-static void must(bool condition, const char *what)
-{
-	if (!condition) {
-		fprintf(stderr, "test broker: %s: %s\n", what, strerror(errno));
-		_exit(1);
-	}
-}
-
-struct geometry broker_geometry(const struct broker_options *o)
-{
-	struct geometry g = o->geometry;
-	struct lane_offsets offsets;
-
-	g.page_size = g.page_size ? g.page_size : 4096;
-	g.queues = o->queues ? o->queues : 1;
-	g.ring_size = g.ring_size ? g.ring_size : 256;
-	g.pkt_slots = g.pkt_slots ? g.pkt_slots : 128;
-	g.pkt_headroom = g.pkt_headroom ? g.pkt_headroom : 128;
-	g.pkt_stride = g.pkt_stride ? g.pkt_stride : 27 * 64;
-	must(geometry_derive(&g, &offsets) == 0, "geometry");
-	g.size = offsets.size;
-	return g;
-}
-
-int broker_memfd(uint64_t size, int seals)
-{
-	int fd = memfd_create("dray-link", MFD_ALLOW_SEALING | MFD_CLOEXEC);
-
-	must(fd >= 0 && ftruncate(fd, (off_t)size) == 0, "memfd");
-	must(fallocate(fd, 0, 0, (off_t)size) == 0, "fallocate");
-	must(fcntl(fd, F_ADD_SEALS, seals) == 0, "seals");
-	return fd;
-}
 
 static char *path_of(const struct broker *b, const char *name, char path[108])
 {

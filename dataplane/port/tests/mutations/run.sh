@@ -12,11 +12,11 @@ caught=0 missed=0
 trap 'rm -rf "$work"' EXIT
 
 compile() {
-	local test=$1 extra=() support=("$work"/tests/{broker,fakebroker,linger,memory,rawend,scribble,test,victim}.c)
+	local test=$1 extra=() support=("$work"/tests/{broker,fakebroker,linger,memory,offered,rawend,scribble,test,victim}.c)
 	[ "$test" != vectors ] || extra=("$work/tests/vectorfile.c")
 	case $test in
 	hostile_bells | both_sleep) extra=('-Wl,--wrap=setsockopt') ;;
-	egress/port) ;;
+	egress/port | egress/broker) ;;
 	egress/*) support=("$work/tests/egress/rig.c") extra=(-lm) ;;
 	esac
 	gcc -std=gnu11 -D_GNU_SOURCE -O1 -w -DDRAY_VERSION='"mutation"' -I"$work/include" -I"$work/src" -I"$work/tests" \
