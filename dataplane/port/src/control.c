@@ -176,6 +176,12 @@ static bool same_port(const struct wire_welcome *a, const struct wire_welcome *b
 	       a->ip6_prefix == b->ip6_prefix && a->mtu == b->mtu && a->queues == b->queues;
 }
 
+/* Whether a broker that orders classes, or none, is one that did when the port was opened. */
+static bool orders_as_before(const struct dray_port *port, const struct wire_welcome *w)
+{
+	return !(w->flags & WELCOME_CLASSES) == (port->classes.classes == 0);
+}
+
 /* The end is welcomed: the port can be used. */
 static void be_ready(struct dray_port *port)
 {
@@ -192,7 +198,7 @@ static void on_welcome(struct dray_port *port, const struct wire_message *m, con
 	int ret = 0;
 
 	if (memcmp(w->port, port->welcome.port, PORT_NAME) != 0 ||
-	    (again && !same_port(w, &port->welcome)))
+	    (again && (!same_port(w, &port->welcome) || !orders_as_before(port, w))))
 		ret = -EPROTO;
 	if (ret == 0)
 		ret = telemetry_map(port, fds[0], w->telemetry_size);
