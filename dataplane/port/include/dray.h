@@ -190,7 +190,8 @@ static inline void *dray_pkt_pull(struct dray_pkt *pkt, uint32_t n)
 /*
  * Get n empty buffers of at least `size` bytes each, with length 0: packet buffers if `size` fits
  * into one, message buffers otherwise. Returns how many. It never waits: it returns fewer if the
- * peer holds the others, or the link is down.
+ * peer holds the others, or the link is down. If the port has several traffic classes, and packets
+ * that wait have the others, it drops some of the longest queue.
  */
 unsigned dray_tx_alloc(struct dray_port *port, unsigned queue, struct dray_pkt *pkts, unsigned n,
 		       uint32_t size);

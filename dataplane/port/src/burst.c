@@ -240,6 +240,8 @@ EXPORT unsigned dray_tx_alloc(struct dray_port *port, unsigned queue, struct dra
 		return 0;
 	if (likely(dir->owner))
 		got = dir->owner->ops->alloc(dir->owner, pkts, n, size);
+	if (unlikely(got < n) && egress_of(dir))
+		got += egress_alloc(dir->egress, &pkts[got], n - got, size);
 	end_burst(dir, true);
 	return got;
 }

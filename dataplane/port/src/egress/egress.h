@@ -56,6 +56,13 @@ void egress_poll(struct egress *e);
 /* Under the lock: as dray_tx_burst. */
 unsigned egress_burst(struct egress *e, struct dray_pkt *pkts, unsigned n);
 
+/*
+ * Under the lock: n buffers more than there are. Packets that wait in the longest queue are dropped
+ * for them, unless there is one class: the application may have packets for a class that sends
+ * first. Returns how many.
+ */
+unsigned egress_alloc(struct egress *e, struct dray_pkt *pkts, unsigned n, uint32_t size);
+
 /* Whether the device had no room for all that was taken. */
 static inline bool egress_is_pending(const struct egress *e)
 {

@@ -90,6 +90,15 @@ static void wake_pacer(struct egress *e, uint64_t due, uint64_t now)
 		pthread_cond_signal(&e->wake);
 }
 
+unsigned egress_alloc(struct egress *e, struct dray_pkt *pkts, unsigned n, uint32_t size)
+{
+	struct dray_owner *owner = e->dir->owner;
+
+	if (!owner || size > owner->generation->packet_max || !scheduler_shed(e->scheduler, n))
+		return 0;
+	return owner->ops->alloc(owner, pkts, n, size);
+}
+
 /* Send at once what need not wait; what the device has no room for is pending. */
 static unsigned pass(struct egress *e, const struct dray_pkt *pkts, unsigned n, uint64_t now)
 {

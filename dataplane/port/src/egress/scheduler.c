@@ -68,6 +68,15 @@ static bool shed(struct scheduler *s)
 	return true;
 }
 
+bool scheduler_shed(struct scheduler *s, unsigned n)
+{
+	unsigned dropped = 0;
+
+	while (s->plan.classes > 1 && dropped < n && shed(s))
+		dropped++;
+	return dropped > 0;
+}
+
 /* The first packet of a class that had none. */
 static void class_begins(struct class *c, uint64_t now)
 {

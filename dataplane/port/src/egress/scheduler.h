@@ -46,6 +46,9 @@ void scheduler_free(struct scheduler *s);
 /* At most so many packets wait from now on: the link has no more buffers to spare. */
 void scheduler_set_room(struct scheduler *s, uint32_t packets);
 
+/* Drop up to n packets that wait, if there are several classes. False: none was dropped. */
+bool scheduler_shed(struct scheduler *s, unsigned n);
+
 /* Queue n packets, or drop some. */
 void scheduler_put(struct scheduler *s, const struct dray_pkt *pkts, unsigned n, uint64_t now);
 

@@ -118,6 +118,28 @@ static void spare(void)
 	test_pair_close(&p);
 }
 
+/* Also if it keeps some itself: packets of the longest queue make room. */
+static void makes_room(void)
+{
+	struct broker_options o = options_of(DISCIPLINE_PFIFO, 60000);
+	struct dray_pkt kept[256], more[8];
+	struct pair p;
+
+	o.classes.rate = RATE / 20;
+	o.classes.scheduler = SCHEDULER_STRICT;
+	o.classes.classes = 2;
+	o.classes.class[1] = o.classes.class[0];
+	o.classes.class[0].dscp = 1;
+	p = test_pair(&o, DRAY_MODE_BUSY, 0);
+	CHECK_EQ(dray_tx_alloc(p.a, 0, kept, 256, LENGTH), 256);
+	send_all(p.a, 1500, 0);
+	CHECK_EQ(dray_tx_alloc(p.a, 0, more, 8, LENGTH), 8);
+	dray_release(kept, 256);
+	dray_release(more, 8);
+	CHECK_EQ(test_stats(p.a).misuse, 0);
+	test_pair_close(&p);
+}
+
 /* A packet that was received, and is sent on, waits in a buffer of its new link. */
 static void forwarded(void)
 {
@@ -226,6 +248,7 @@ int main(void)
 	polled();
 	full();
 	spare();
+	makes_room();
 	forwarded();
 	together();
 	rebound();
