@@ -25,6 +25,7 @@ static const struct {
 	{"tx_old_generation_packets", OF_TX, TX_OLD},
 	{"tx_too_long_errors", OF_TX, TX_TOO_LONG},
 	{"tx_no_link_dropped", OF_TX, TX_NO_LINK},
+	{"tx_dropped", OF_LIBRARY, LIBRARY(tx_dropped)},
 	{"tx_no_buffer", OF_LIBRARY, LIBRARY(tx_no_buffer)},
 	{"violation_ring_index", OF_LIBRARY, VIOLATION(DRAY_BAD_RING_INDEX)},
 	{"violation_region", OF_LIBRARY, VIOLATION(DRAY_BAD_REGION)},
@@ -119,8 +120,9 @@ int dray_stats_get(struct rte_eth_dev *dev, struct rte_eth_stats *stats)
 	}
 	stats->ipackets = rx_sum(dev, RX_PACKETS);
 	stats->ibytes = rx_sum(dev, RX_BYTES);
-	stats->opackets = tx_sum(dev, TX_PACKETS);
-	stats->obytes = tx_sum(dev, TX_BYTES);
+	/* What has left: a frame may wait in a queue of its traffic class, and be dropped there. */
+	stats->opackets = s.tx_packets - c->tx_packets;
+	stats->obytes = s.tx_bytes - c->tx_bytes;
 	stats->imissed = s.rx_dropped - c->rx_dropped;
 	stats->rx_nombuf = rx_sum(dev, RX_NO_MBUF);
 	stats->ierrors = rx_sum(dev, RX_TOO_LONG);
