@@ -4,6 +4,7 @@ package broker
 
 import (
 	"fmt"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -76,14 +77,21 @@ func (e *end) lacksClasses(c *conn) bool {
 	return e.spec().Classes != nil && c.hello.Features&wire.FeatureClasses == 0
 }
 
-// sendClasses orders the port's traffic classes, directly after WELCOME.
-func (e *end) sendClasses(c *conn) {
+// classesTimeout bounds an end's time to answer CLASSES.
+const classesTimeout = 2 * time.Second
+
+// sendClasses orders the port's traffic classes, directly after WELCOME. There is no new
+// generation before the answer. An adopted link continues meanwhile, without a deadline.
+func (e *end) sendClasses(c *conn, readopted bool) {
 	ordered := e.spec().Classes
 	if ordered == nil {
 		return
 	}
 	order := ordered.Order
 	c.classing = true
+	if !readopted {
+		c.deadline = time.Now().Add(classesTimeout)
+	}
 	e.say(c, wire.Message{Type: wire.TypeClasses, Body: &order})
 }
 
@@ -92,7 +100,7 @@ func (e *end) onClassed(c *conn, m *wire.Classed) bool {
 	if !c.classing {
 		return false
 	}
-	c.classing = false
+	c.classing, c.deadline = false, time.Time{}
 	if m.Error != 0 {
 		c.unclassed = fmt.Sprintf("the function cannot queue so: %v", unix.Errno(m.Error))
 		e.link.log.print("port %s: traffic classes: %s", e.spec().Port, c.unclassed)

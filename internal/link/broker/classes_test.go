@@ -136,6 +136,21 @@ func TestClassesThatAnEndCannotHave(t *testing.T) {
 	}
 }
 
+// An end that does not answer gets no memory, and makes room for another.
+func TestClassesWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
+	s, c, l := serveClasses(t)
+	a, b := s.raw(l.Ends[0]), s.raw(l.Ends[1])
+	a.greetClasses()
+	b.greet()
+	if got := s.status(c, "f1u"); got.Generation != 0 {
+		t.Errorf("a generation before the answer: %+v", got)
+	}
+	if text := a.refused(unix.ETIMEDOUT); !strings.Contains(text, "CLASSES") {
+		t.Errorf("refused: %s", text)
+	}
+}
+
 // A restarted broker orders the classes again, from its journal.
 func TestClassesAfterARestart(t *testing.T) {
 	s := newFixture(t)
@@ -162,5 +177,76 @@ func TestBadClasses(t *testing.T) {
 		if err := c.Add(context.Background(), l); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}
+	}
+}
+
+// slow are the classes of strict, of which what is sent fills the queue.
+func slow() *broker.Classes {
+	c := strict()
+	c.Order.Rate, c.Order.Burst = 8e6, 4000
+	return c
+}
+
+// queueing is a link whose first end sends more than its classes let pass.
+func (s *fixture) queueing(c *broker.Client) (l broker.Link, to *peer) {
+	s.t.Helper()
+	l = s.link("f1u")
+	l.Slots, l.Ends[0].Classes = 1024, slow()
+	s.add(c, l)
+	to = s.join(l.Ends[1], "recv")
+	s.join(l.Ends[0], "queue")
+	to.flows(200)
+	return l, to
+}
+
+// overloaded waits for the second class to be reported as ordered, with packets that wait
+// and more than so many that were dropped.
+func (s *fixture) overloaded(c *broker.Client, dropped uint64) (rest broker.ClassStatus) {
+	s.t.Helper()
+	until(s.t, "overloaded", func() bool {
+		got := s.status(c, "f1u").Ends[0].Classes
+		if got == nil || !got.AsOrdered {
+			return false
+		}
+		rest = got.Classes[1]
+		return rest.Queued > 0 && rest.Dropped > dropped
+	})
+	return rest
+}
+
+// A broker is killed while packets wait. The next one orders the same classes; what waits
+// is sent meanwhile, and the counters go on.
+func TestClassesOutliveABroker(t *testing.T) {
+	s := newFixture(t)
+	c, first := s.spawn()
+	_, to := s.queueing(c)
+	before := s.overloaded(c, 100)
+	first.kill()
+	to.flows(500)
+	c, _ = s.spawn()
+	after := s.overloaded(c, before.Dropped)
+	if after.Sent < before.Sent+500 || after.LongestNS < before.LongestNS {
+		t.Errorf("the counters do not go on: %+v, then %+v", before, after)
+	}
+	if got := s.status(c, "f1u"); !got.Adopted || got.Generation != 1 || got.State != broker.StateActive {
+		t.Errorf("the link was not adopted: %+v", got)
+	}
+	to.flows(200)
+	if got := to.seen(); got.Wrong != 0 || got.Generation != 1 {
+		t.Errorf("the receiver saw %+v", got)
+	}
+}
+
+// An end keeps the classes with which it opened its port.
+func TestOtherClassesForAnOpenPort(t *testing.T) {
+	s := newFixture(t)
+	c, _ := s.serve()
+	l, _ := s.queueing(c)
+	testenv.Must(t, c.Remove(context.Background(), "f1u"))
+	l.Ends[0].Classes.Order.Rate *= 2
+	s.add(c, l)
+	until(t, "refused", func() bool { return s.status(c, "f1u").LastError != "" })
+	if got := s.status(c, "f1u"); !strings.HasSuffix(got.LastError, "restart the function") || got.State == broker.StateActive {
+		t.Errorf("the status is %+v", got)
 	}
 }

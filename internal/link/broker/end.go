@@ -45,7 +45,7 @@ type conn struct {
 	source   *source
 	process  *source // pidfd; nil if the kernel has none
 	pid      int
-	deadline time.Time // of HELLO, or of the peer's READOPT; zero: none
+	deadline time.Time // of HELLO, the answer to CLASSES, or the peer's READOPT; zero: none
 	messages bucket
 
 	hello     *wire.Hello // nil: not yet
@@ -228,7 +228,10 @@ func (e *end) step(now time.Time) {
 		}
 	}
 	if c := e.conn; c != nil && !c.deadline.IsZero() && !now.Before(c.deadline) {
-		c.failed = true // the peer of a live end did not come; the end will try again
+		if c.classing {
+			e.refuse(c, unix.ETIMEDOUT, wire.TypeClasses, "no answer to CLASSES in time")
+		}
+		c.failed = true // or the peer of a live end did not come; the end will try again
 	}
 	if e.muted && !now.Before(e.again) {
 		e.unmute()
@@ -279,7 +282,7 @@ func (e *end) read(c *conn) {
 func (e *end) hear(c *conn, m wire.Message, fd int) {
 	switch body := m.Body.(type) {
 	case *wire.Error:
-		c.fail(fmt.Sprintf("it reports error %d (%v) about message %d: %q", body.Code, unix.Errno(body.Code), body.About, wire.Text(body.Text[:])))
+		e.onError(c, body)
 		return
 	case *wire.Bye:
 		c.left = true
@@ -316,6 +319,17 @@ func (e *end) hear(c *conn, m wire.Message, fd int) {
 		e.discarder.discard(fd)
 	}
 	e.refuse(c, unix.EPROTO, m.Type, "not now")
+}
+
+// onError ends a connection about which the end complains.
+func (e *end) onError(c *conn, m *wire.Error) {
+	about := wire.Type(m.About)
+	if m.Code == uint32(unix.EPROTO) && (about == wire.TypeWelcome || about == wire.TypeClasses) {
+		c.fail("the function opened it with other properties, and keeps them: restart the function")
+		e.link.lastError = fmt.Sprintf("port %s: %s", e.spec().Port, c.why())
+		return
+	}
+	c.fail(fmt.Sprintf("it reports error %d (%v) about message %d: %q", m.Code, unix.Errno(m.Code), m.About, wire.Text(m.Text[:])))
 }
 
 // say sends a message; if the connection does not accept it, the connection fails.

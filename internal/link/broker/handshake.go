@@ -183,7 +183,7 @@ func (e *end) welcome(c *conn, readopted bool) {
 		c.presented = nil
 	}
 	e.say(c, m, fd)
-	e.sendClasses(c)
+	e.sendClasses(c, readopted)
 	e.startCapture()
 }
 

@@ -277,7 +277,8 @@ type peer struct {
 	file string
 }
 
-// join starts an end of a link; role is "send" or "recv".
+// join starts an end of a link; role is "send", "queue" (for a port with traffic classes)
+// or "recv".
 func (s *fixture) join(e broker.End, role string) *peer {
 	s.t.Helper()
 	f, err := os.CreateTemp(s.dir, "seen-")

@@ -3,9 +3,10 @@
  * One end of a link for the broker's tests: sends or receives numbered packets with checksums, and keeps what it saw in a file,
  * if it stays when the process is killed.
  *
- * usage: end DIRECTORY PORT send|recv FILE [SIZE]
+ * usage: end DIRECTORY PORT send|queue|recv FILE [SIZE]
  *        end DIRECTORY PORT busy COUNT
- * The latter opens a port so many times that another has open, and says what is not answered with EBUSY.
+ * queue sends through the port's traffic classes, which may drop some.
+ * The last opens a port so many times that another has open, and says what is not answered with EBUSY.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -84,8 +85,11 @@ static void look(struct dray_port *port, struct seen *seen)
 		atomic_store(&seen->stamps, stats.stamps);
 }
 
-/* What is not sent because the link has just gone down is sent again under the same number. */
-static void send_burst(struct dray_port *port, struct seen *seen, uint32_t size)
+/*
+ * What is not sent because the link has just gone down is sent again under the same number, unless
+ * it may still wait in a queue.
+ */
+static void send_burst(struct dray_port *port, struct seen *seen, uint32_t size, bool queues)
 {
 	struct dray_pkt p[BURST];
 	unsigned n = atomic_load(&seen->generation) && atomic_load(&seen->count) < NUMBERS - BURST ? dray_tx_alloc(port, 0, p, BURST, size) : 0;
@@ -104,7 +108,7 @@ static void send_burst(struct dray_port *port, struct seen *seen, uint32_t size)
 	(void)dray_stats(port, 0, &before);
 	unsigned taken = dray_tx_burst(port, 0, p, n);
 	(void)dray_stats(port, 0, &after);
-	uint64_t sent = after.tx_packets - before.tx_packets;
+	uint64_t sent = queues ? taken : after.tx_packets - before.tx_packets;
 
 	if (taken < n)
 		dray_release(p + taken, n - taken);
@@ -176,7 +180,7 @@ int main(int argc, char **argv)
 	int fd, ret;
 
 	if (argc < 5) {
-		fprintf(stderr, "usage: end DIRECTORY PORT send|recv FILE [SIZE]\n       end DIRECTORY PORT busy COUNT\n");
+		fprintf(stderr, "usage: end DIRECTORY PORT send|queue|recv FILE [SIZE]\n       end DIRECTORY PORT busy COUNT\n");
 		return 2;
 	}
 	if (strcmp(argv[3], "busy") == 0)
@@ -193,14 +197,14 @@ int main(int argc, char **argv)
 		fprintf(stderr, "open %s: %s\n", argv[2], dray_strerror(ret));
 		return 1;
 	}
-	bool sends = strcmp(argv[3], "send") == 0;
+	bool queues = strcmp(argv[3], "queue") == 0, sends = queues || strcmp(argv[3], "send") == 0;
 	uint32_t size = argc > 5 ? (uint32_t)atoi(argv[5]) : 64;
 	if (sends)
 		atomic_store(&seen->stream, (uint64_t)getpid());
 	while (!stopped) {
 		look(port, seen);
 		if (sends) {
-			send_burst(port, seen, size);
+			send_burst(port, seen, size, queues);
 			/* A device does not wait for a receiver that the machine holds up. */
 			usleep(atomic_load(&seen->kind) == DRAY_LINK_NETDEV ? 10 * PAUSE_US : PAUSE_US);
 		} else if (receive_burst(port, seen) == 0) {
