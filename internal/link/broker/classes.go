@@ -121,7 +121,7 @@ func (e *end) classesStatus(c *conn, t *wire.Telemetry) *ClassesStatus {
 	used := t.Classes // checked
 	s.Reported, s.AsOrdered = true, ordered.fulfilledBy(used)
 	s.Scheduler, s.Rate, s.Burst = schedulers[used.Scheduler], used.Rate, used.Burst
-	for i := range used.Classes {
+	for i := range min(used.Classes, ordered.Order.Classes) { // more would have no names
 		plan, seen := used.Class[i], t.Class[i]
 		s.Classes = append(s.Classes, ClassStatus{
 			Name: ordered.name(int(i)), Discipline: Disciplines[plan.Discipline], Limit: plan.Limit,

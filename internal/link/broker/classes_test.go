@@ -104,6 +104,11 @@ func TestReportedClassesInTheStatus(t *testing.T) {
 	if got = report(used); !got.Reported || got.AsOrdered {
 		t.Errorf("with another match: %+v", got)
 	}
+	used.Classes = 3
+	used.Class[2] = used.Class[1]
+	if got = report(used); !got.Reported || got.AsOrdered || len(got.Classes) != 2 {
+		t.Errorf("with more classes: %+v", got)
+	}
 	used.Scheduler = 4
 	if got = report(used); got.Reported || got.Classes != nil {
 		t.Errorf("with an impossible scheduler: %+v", got)
