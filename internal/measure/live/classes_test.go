@@ -3,6 +3,7 @@
 package live
 
 import (
+	"math"
 	"strings"
 	"testing"
 
@@ -41,5 +42,32 @@ func TestClassesText(t *testing.T) {
 	l.Status.Ends[0].Classes = &broker.ClassesStatus{}
 	if got := show(); !strings.Contains(got, "has not reported") {
 		t.Errorf("without a report:\n%s", got)
+	}
+}
+
+func TestClassMetrics(t *testing.T) {
+	l := Link{Chain: "c", Status: broker.LinkStatus{Name: "l", Ends: []broker.EndStatus{{Function: "du", Port: "p"}, {Function: "cu", Port: "p"}}}}
+	l.Status.Ends[0].Classes = &broker.ClassesStatus{Reported: true, AsOrdered: true, Scheduler: "prio", Classes: []broker.ClassStatus{
+		{Name: "urgent", Sent: 12, SentBytes: 1200, Dropped: 3, Late: 4, Marked: 5, Queued: 6, QueuedBytes: 600}, {Name: "rest", Sent: math.MaxUint64}}}
+	l.Status.Ends[1].Classes = &broker.ClassesStatus{}
+	text, err := metricsText(collectorOf([]Link{l}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		`dray_port_classes_as_ordered{chain="c",link="l",port="du.p"} 1`,
+		`dray_port_classes_as_ordered{chain="c",link="l",port="cu.p"} 0`,
+		`dray_class_packets_total{chain="c",class="urgent",link="l",port="du.p"} 12`,
+		`dray_class_bytes_total{chain="c",class="urgent",link="l",port="du.p"} 1200`,
+		`dray_class_dropped_packets_total{chain="c",class="urgent",link="l",port="du.p"} 3`,
+		`dray_class_late_packets_total{chain="c",class="urgent",link="l",port="du.p"} 4`,
+		`dray_class_marked_packets_total{chain="c",class="urgent",link="l",port="du.p"} 5`,
+		`dray_class_queued_packets{chain="c",class="urgent",link="l",port="du.p"} 6`,
+		`dray_class_queued_bytes{chain="c",class="urgent",link="l",port="du.p"} 600`,
+		`dray_class_packets_total{chain="c",class="rest",link="l",port="du.p"} 1.84467`,
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("lacks %s\n%s", want, text)
+		}
 	}
 }

@@ -39,6 +39,7 @@ func NewNamespacedCollector(latest func() []Link) *Collector {
 type descriptions struct {
 	up, generation, rebinds, memory, verdict                            *prometheus.Desc
 	sent, received, bytes, lost, noBuffer, violations, waiting, latency *prometheus.Desc
+	class                                                               classDescriptions
 }
 
 // describe names the metrics; chain are the labels that name a chain.
@@ -64,6 +65,8 @@ func describe(chain ...string) descriptions {
 		violations: flow("violations_total", "Protocol violations that the two ends saw in each other."),
 		waiting:    flow("waiting_packets", "Packets waiting when the receiver last looked."),
 		latency:    flow("latency_seconds", "One-way latency of sampled packets, reported by the receiver."),
+
+		class: describeClasses(desc),
 	}
 }
 
@@ -82,6 +85,7 @@ func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 	} {
 		ch <- one
 	}
+	d.class.describe(ch)
 }
 
 // Collect sends the metrics of the latest sample.
@@ -90,6 +94,9 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 		c.collectLink(ch, l)
 		for _, f := range l.Total {
 			c.collectFlow(ch, l.Chain, f)
+		}
+		for i := range l.Status.Ends {
+			c.collectClasses(ch, l, &l.Status.Ends[i])
 		}
 	}
 }
