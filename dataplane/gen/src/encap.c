@@ -211,17 +211,19 @@ static void write_inner(uint8_t *ip, const struct frame_address *a, uint32_t use
 
 	put32(from, get32(a->from_ip) + (a->encap->spread == ENCAP_SPREAD_FROM ? user : 0));
 	put32(to, get32(a->to_ip) + (a->encap->spread == ENCAP_SPREAD_TO ? user : 0));
-	ip4_write(ip, from, to, PROTOCOL_UDP, UDP + payload);
+	ip4_write(ip, dscp_octet(a->dscp), from, to, PROTOCOL_UDP, UDP + payload);
 	udp_write(ip + IP4, from_port, a->to_port, payload);
 }
 
-static void write_outer(uint8_t *ip, const struct encap *e, uint32_t protocol, uint32_t payload)
+/* The outer header has the DSCP of the inner one, as in RFC 2983's uniform model. */
+static void write_outer(uint8_t *ip, const struct frame_address *a, uint32_t protocol,
+			uint32_t payload)
 {
 	uint8_t from[4], to[4];
 
-	put32(from, e->from);
-	put32(to, e->to);
-	ip4_write(ip, from, to, protocol, payload);
+	put32(from, a->encap->from);
+	put32(to, a->encap->to);
+	ip4_write(ip, dscp_octet(a->dscp), from, to, protocol, payload);
 }
 
 static void write_tags(uint8_t *frame, const struct encap *e, uint32_t user)
@@ -233,13 +235,14 @@ static void write_tags(uint8_t *frame, const struct encap *e, uint32_t user)
 	put16(frame + TAGGED - 2, TYPE_IP4);
 }
 
-static void write_label(uint8_t *frame, const struct encap *e, uint32_t user, uint32_t inner)
+static void write_label(uint8_t *frame, const struct frame_address *a, uint32_t user,
+			uint32_t inner)
 {
 	uint8_t *gre = frame + LABELLED + IP4;
 
 	put16(frame + 12, TYPE_MPLS);
-	put32(frame + ETHERNET, e->tag << 12 | BOTTOM_OF_STACK | LABEL_HOPS);
-	write_outer(frame + LABELLED, e, PROTOCOL_GRE, GRE_KEYED + inner);
+	put32(frame + ETHERNET, a->encap->tag << 12 | BOTTOM_OF_STACK | LABEL_HOPS);
+	write_outer(frame + LABELLED, a, PROTOCOL_GRE, GRE_KEYED + inner);
 	put16(gre, GRE_HAS_KEY);
 	put16(gre + 2, TYPE_IP4);
 	put32(gre + 4, user);
@@ -271,14 +274,15 @@ static void write_nru(uint8_t *gtp, uint32_t number)
  * The outer datagram has no checksum (RFC 768): the inner packet has its own. The number counts the
  * packets of a tunnel.
  */
-static void write_gtpu(uint8_t *frame, const struct encap *e, uint32_t user, uint32_t inner,
+static void write_gtpu(uint8_t *frame, const struct frame_address *a, uint32_t user, uint32_t inner,
 		       uint32_t number)
 {
+	const struct encap *e = a->encap;
 	uint32_t more = encap_headers(e) - ENCAP_GTPU_HEADERS;
 	uint8_t *gtp = frame + FRAME_HEADERS;
 
 	put16(frame + 12, TYPE_IP4);
-	write_outer(frame + ETHERNET, e, PROTOCOL_UDP, UDP + GTP + more + inner);
+	write_outer(frame + ETHERNET, a, PROTOCOL_UDP, UDP + GTP + more + inner);
 	udp_write(frame + ETHERNET + IP4, ENCAP_GTPU_PORT, ENCAP_GTPU_PORT, GTP + more + inner);
 	gtp[0] = more ? GTP_EXTENDED : GTP_FLAGS;
 	gtp[1] = GTP_PACKET;
@@ -305,10 +309,10 @@ void encap_write(uint8_t *frame, const struct frame_address *a, uint16_t from_po
 		write_tags(frame, e, e->user + user);
 		break;
 	case ENCAP_GRE_MPLS:
-		write_label(frame, e, e->user + user, inner);
+		write_label(frame, a, e->user + user, inner);
 		break;
 	case ENCAP_GTPU:
-		write_gtpu(frame, e, e->user + user, inner,
+		write_gtpu(frame, a, e->user + user, inner,
 			   (uint32_t)(e->tunnels ? number / e->tunnels : number));
 		break;
 	default:

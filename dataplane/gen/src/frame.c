@@ -6,10 +6,12 @@
 
 #include "ip.h"
 
-static void write_ip6(uint8_t *ip, const struct frame_address *a, uint32_t payload)
+static void write_ip6(uint8_t *ip, uint8_t traffic_class, const struct frame_address *a,
+		      uint32_t payload)
 {
 	memset(ip, 0, 8);
-	ip[0] = 0x60;
+	ip[0] = 0x60 | traffic_class >> 4;
+	ip[1] = (uint8_t)(traffic_class << 4);
 	put16(ip + 4, UDP + payload);
 	ip[6] = PROTOCOL_UDP;
 	ip[7] = HOPS;
@@ -20,7 +22,7 @@ static void write_ip6(uint8_t *ip, const struct frame_address *a, uint32_t paylo
 void frame_write(uint8_t *frame, const struct frame_address *a, uint16_t from_port,
 		 uint32_t payload, uint64_t number)
 {
-	uint8_t *udp = frame + frame_headers(a->ip6) - UDP;
+	uint8_t *udp = frame + frame_headers(a->ip6) - UDP, tos = frame_tos(a, from_port);
 
 	if (a->fronthaul) {
 		fronthaul_write(frame, a, payload, number);
@@ -34,9 +36,9 @@ void frame_write(uint8_t *frame, const struct frame_address *a, uint16_t from_po
 	memcpy(frame + 6, a->from_mac, 6);
 	put16(frame + 12, a->ip6 ? TYPE_IP6 : TYPE_IP4);
 	if (a->ip6)
-		write_ip6(frame + ETHERNET, a, payload);
+		write_ip6(frame + ETHERNET, tos, a, payload);
 	else
-		ip4_write(frame + ETHERNET, a->from_ip, a->to_ip, PROTOCOL_UDP, UDP + payload);
+		ip4_write(frame + ETHERNET, tos, a->from_ip, a->to_ip, PROTOCOL_UDP, UDP + payload);
 	put16(udp, from_port);
 	put16(udp + 2, a->to_port);
 	put16(udp + 4, UDP + payload);

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "dscp.h"
 #include "encap.h"
 #include "fronthaul.h"
 
@@ -20,6 +21,8 @@ struct frame_address {
 	uint8_t from_mac[6], to_mac[6];
 	uint8_t from_ip[16], to_ip[16]; /* network order; of IPv4 the first four bytes */
 	uint16_t to_port;
+	uint8_t dscp, bulk_dscp;
+	uint16_t bulk_port; /* the first UDP source port of the bulk stream; 0: there is none */
 	const struct encap *encap;	   /* NULL: plain frames of one user */
 	const struct fronthaul *fronthaul; /* NULL: frames carry IP */
 };
@@ -33,6 +36,14 @@ static inline uint32_t frame_headers(bool ip6)
 static inline uint32_t frame_headers_to(const struct frame_address *address)
 {
 	return address->encap ? encap_headers(address->encap) : frame_headers(address->ip6);
+}
+
+/* The octet with the DSCP of packets from this UDP source port. */
+static inline uint8_t frame_tos(const struct frame_address *address, uint16_t from_port)
+{
+	bool bulk = address->bulk_port && from_port >= address->bulk_port;
+
+	return dscp_octet(bulk ? address->bulk_dscp : address->dscp);
 }
 
 /* Exchange n bytes, at most 16. */

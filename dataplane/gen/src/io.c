@@ -84,6 +84,8 @@ bool io_await_peers(struct io *const *ios, unsigned n, const struct options *o,
 	uint32_t size = o->imix ? 1514 : o->size;
 	struct io *without;
 
+	if (o->bulk.size > size)
+		size = o->bulk.size;
 	while ((without = lonely(ios, n)) && clock_now() < end)
 		io_sleep(clock_now() + NS_PER_MS);
 	if (without)
@@ -123,6 +125,9 @@ void io_set_destination(struct io *io, const struct options *o)
 	memcpy(a->to_mac, o->to_mac, 6);
 	memset(a->to_ip, 0xff, 4);
 	a->to_port = FRAME_PORT;
+	a->dscp = (uint8_t)o->dscp;
+	a->bulk_dscp = o->bulk.dscp;
+	a->bulk_port = o->bulk_text ? (uint16_t)(FRAME_PORT + o->flows) : 0;
 	a->encap = o->encap.kind || o->encap.spread ? &o->encap : NULL;
 	a->fronthaul = o->fronthaul.scs ? &o->fronthaul : NULL;
 	if (!o->to_text)
@@ -133,6 +138,11 @@ void io_set_destination(struct io *io, const struct options *o)
 		memcpy(a->to_ip, &o->to.v6.sin6_addr, 16);
 	else
 		memcpy(a->to_ip, &o->to.v4.sin_addr, 4);
+}
+
+bool io_is_fatal(int error)
+{
+	return error != -ECONNREFUSED && error != -EHOSTUNREACH && error != -EHOSTDOWN;
 }
 
 void io_close(struct io *io)

@@ -136,6 +136,9 @@ static inline bool io_receives(const struct options *o)
 	return o->role != ROLE_SEND;
 }
 
+/* Whether a refusal to send is more than the answer of a host where nothing listens. */
+bool io_is_fatal(int error);
+
 /* Write the text of an error. Returns NULL. */
 __attribute__((format(printf, 2, 3))) void *io_fail(struct io_error *error, const char *format,
 						    ...);

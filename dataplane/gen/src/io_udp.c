@@ -228,9 +228,21 @@ static bool keep_whole(int fd, bool ip6)
 	       setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one)) == 0;
 }
 
-/* A socket for one flow. Returns it, or -errno. */
-static int open_socket(const struct options *o, union address *at)
+/* What is sent has it in its header. The kernel's default is 0. */
+static bool set_dscp(int fd, bool ip6, uint8_t dscp)
 {
+	int octet = dscp_octet(dscp);
+
+	if (octet == 0)
+		return true;
+	return ip6 ? setsockopt(fd, IPPROTO_IPV6, IPV6_TCLASS, &octet, sizeof(octet)) == 0
+		   : setsockopt(fd, IPPROTO_IP, IP_TOS, &octet, sizeof(octet)) == 0;
+}
+
+/* A socket for one flow. Returns it, or -errno. */
+static int open_socket(const struct options *o, unsigned flow, union address *at)
+{
+	uint8_t dscp = flow < o->flows ? (uint8_t)o->dscp : o->bulk.dscp;
 	int fd = socket(at->any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	socklen_t length = sizeof(*at);
 	int error;
@@ -238,7 +250,8 @@ static int open_socket(const struct options *o, union address *at)
 	if (fd < 0)
 		return -errno;
 	set_buffers(fd, o->buffer);
-	if (keep_whole(fd, address_is6(at)) && bind(fd, &at->any, address_length(at)) == 0 &&
+	if (keep_whole(fd, address_is6(at)) && set_dscp(fd, address_is6(at), dscp) &&
+	    bind(fd, &at->any, address_length(at)) == 0 &&
 	    (o->role == ROLE_SINK || connect(fd, &o->to.any, address_length(&o->to)) == 0) &&
 	    getsockname(fd, &at->any, &length) == 0)
 		return fd;
@@ -292,7 +305,7 @@ static bool read_addresses(const struct options *o, const char *name, union addr
 struct io *io_udp_open(const struct options *o, const char *name, struct io_error *error)
 {
 	struct io_udp *p;
-	unsigned wanted = io_sends(o) ? o->flows : 1;
+	unsigned wanted = io_sends(o) ? o->flows + o->bulk.flows : 1;
 	union address at, bound;
 	char text[ADDRESS_TEXT];
 	int fd = -ENOMEM;
@@ -302,7 +315,7 @@ struct io *io_udp_open(const struct options *o, const char *name, struct io_erro
 	bound = at;
 	p = calloc(1, sizeof(*p));
 	if (p && make_memory(p))
-		while (p->sockets < wanted && (fd = open_socket(o, &at)) >= 0) {
+		while (p->sockets < wanted && (fd = open_socket(o, p->sockets, &at)) >= 0) {
 			if (p->sockets == 0)
 				bound = at;
 			p->fds[p->sockets++] = fd;

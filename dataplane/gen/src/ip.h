@@ -36,14 +36,15 @@ static inline uint16_t sum_fold(uint64_t sum)
 	return (uint16_t)~sum;
 }
 
-/* Addresses in network order. */
-static inline void ip4_write(uint8_t *ip, const uint8_t *from, const uint8_t *to, uint32_t protocol,
-			     uint32_t payload)
+/* Addresses in network order; tos is the octet with the DSCP. */
+static inline void ip4_write(uint8_t *ip, uint8_t tos, const uint8_t *from, const uint8_t *to,
+			     uint32_t protocol, uint32_t payload)
 {
 	uint16_t sum;
 
 	memset(ip, 0, IP4);
 	ip[0] = 0x45;
+	ip[1] = tos;
 	put16(ip + 2, IP4 + payload);
 	put16(ip + 6, 0x4000); /* do not fragment */
 	ip[8] = HOPS;

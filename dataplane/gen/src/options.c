@@ -62,7 +62,9 @@ enum option_id {
 	O_ENCAP,
 	O_SPREAD,
 	O_BACK_ENCAP,
-	O_FRONTHAUL
+	O_FRONTHAUL,
+	O_DSCP,
+	O_BULK
 };
 
 static const struct option known[] = {{"port", required_argument, NULL, O_PORT},
@@ -106,6 +108,8 @@ static const struct option known[] = {{"port", required_argument, NULL, O_PORT},
 				      {"spread", required_argument, NULL, O_SPREAD},
 				      {"back-encap", required_argument, NULL, O_BACK_ENCAP},
 				      {"fronthaul", required_argument, NULL, O_FRONTHAUL},
+				      {"dscp", required_argument, NULL, O_DSCP},
+				      {"bulk", required_argument, NULL, O_BULK},
 				      {0}};
 
 static unsigned roles_of(int id)
@@ -116,6 +120,8 @@ static unsigned roles_of(int id)
 		return FOR_SINK;
 	case O_CLOSED:
 		return FOR_PING;
+	case O_BULK:
+		return FOR_SEND;
 	case O_FRONTHAUL:
 		return ALL & ~FOR_PING;
 	case O_TIMEOUT:
@@ -139,6 +145,7 @@ static unsigned roles_of(int id)
 	case O_HOLD:
 	case O_ENCAP:
 	case O_SPREAD:
+	case O_DSCP:
 		return SENDERS;
 	default:
 		return ALL;
@@ -168,7 +175,8 @@ static const char help[] =
 	"senders:    --to IP:PORT  --to-mac MAC  --size BYTES|imix  --rate RATE  --layer "
 	"wire|frame|ip|payload  --burst N\n"
 	"            --granularity TIME  --catch-up TIME  --flows N  --warmup N  --hold  --encap "
-	"ENCAP  --spread from|to\n"
+	"ENCAP  --spread from|to  --dscp N\n"
+	"send:       --bulk RATE[,size=BYTES][,dscp=N][,flows=N]\n"
 	"ping:       --closed  --timeout TIME\n"
 	"loop:       --to-port PORT  --both  --back-to IP:PORT  --back-to-mac MAC  --back-encap "
 	"ENCAP  --timeout TIME\n"
@@ -286,6 +294,11 @@ static bool set_how_to_send(struct options *o, int id, const char *text)
 	case O_FRONTHAUL:
 		o->fronthaul_text = text;
 		return true; /* check_fronthaul reads it */
+	case O_BULK:
+		o->bulk_text = text;
+		return true; /* check_bulk reads it */
+	case O_DSCP:
+		return between32(text, 0, DSCP_MAX, &o->dscp);
 	case O_SIZE:
 		o->imix = strcmp(text, "imix") == 0;
 		return o->imix ||

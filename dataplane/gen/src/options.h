@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "address.h"
+#include "bulk.h"
 #include "encap.h"
 #include "fronthaul.h"
 #include "units.h"
@@ -41,6 +42,9 @@ struct options {
 	struct rate rate;
 	int32_t layer_bytes; /* that a rate in bit/s counts in addition to the frame */
 	uint32_t burst, flows;
+	uint32_t dscp;
+	const char *bulk_text; /* NULL: not given */
+	struct bulk bulk;
 	bool granularity_given, catch_up_given;
 	uint64_t granularity_ns, catch_up_ns, warmup;
 	bool closed;

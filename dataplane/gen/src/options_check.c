@@ -109,10 +109,11 @@ static int check_fronthaul(struct options *o, const struct options *usual)
 	if (o->to_text || o->back_to_text || o->from_given || o->encap_text || o->spread_text ||
 	    o->back_encap_text || o->size || o->imix || o->rate_text != usual->rate_text ||
 	    o->layer_text != usual->layer_text || o->burst != usual->burst ||
-	    o->flows != usual->flows || o->granularity_given)
+	    o->flows != usual->flows || o->granularity_given || o->dscp || o->bulk_text)
 		return options_wrong(
 			"--fronthaul takes no --to, --from, --encap, --spread, --size, --rate, "
-			"--layer, --burst, --flows and --granularity: it decides what is sent");
+			"--layer, --burst, --flows, --granularity, --dscp and --bulk: it decides "
+			"what is sent");
 	wrong = fronthaul_read(o->fronthaul_text, &o->fronthaul);
 	if (wrong)
 		return options_wrong("--fronthaul: %s %s", o->fronthaul_text, wrong);
@@ -141,6 +142,32 @@ static int check_size(struct options *o)
 				     smallest);
 	if (strcmp(o->layer_text, "payload") == 0)
 		o->layer_bytes = -(int32_t)o->headers;
+	return 0;
+}
+
+/* After the headers and the size of the first stream. */
+static int check_bulk(struct options *o)
+{
+	const char *wrong;
+
+	if (!o->bulk_text)
+		return 0;
+	wrong = bulk_read(o->bulk_text, &o->bulk);
+	if (wrong)
+		return options_wrong("--bulk: %s %s", o->bulk_text, wrong);
+	if (o->rate.per_second == 0)
+		return options_wrong("--bulk needs a --rate other than max: it is sent while the "
+				     "first stream has nothing due");
+	if (o->encap_text || o->spread_text)
+		return options_wrong("--bulk takes no --encap and --spread");
+	if (o->stream == UINT32_MAX)
+		return options_wrong("--bulk has the number after --stream: give a lower one");
+	if (o->flows + o->bulk.flows > PACKET_FLOWS)
+		return options_wrong("--bulk: at most %d flows with those of --flows",
+				     PACKET_FLOWS);
+	if (o->bulk.size < o->headers + PACKET_HEADER)
+		return options_wrong("--bulk: with these headers a frame has at least %u bytes",
+				     o->headers + PACKET_HEADER);
 	return 0;
 }
 
@@ -220,7 +247,7 @@ int options_check(struct options *o, const struct options *usual)
 	if (check_ports(o) < 0 || check_udp(o, usual) < 0 || check_dpdk(o, usual) < 0)
 		return -1;
 	if (check_to(o) < 0 || check_encap(o) < 0 || check_fronthaul(o, usual) < 0 ||
-	    check_size(o) < 0)
+	    check_size(o) < 0 || check_bulk(o) < 0)
 		return -1;
 	if (o->role == ROLE_LOOP && check_back(o) < 0)
 		return -1;

@@ -86,7 +86,7 @@ CRC32C_INLINE unsigned write_whole(struct words h, const struct io_buf *bufs, un
 static bool sensible(const struct packet *p)
 {
 	return p->type >= PACKET_DATA && p->type <= PACKET_END_REPLY && p->flow < PACKET_FLOWS &&
-	       p->stream != 0 && !(p->flags & ~(PACKET_WARMUP | PACKET_SUMMED));
+	       p->stream != 0 && !(p->flags & ~(PACKET_WARMUP | PACKET_SUMMED | PACKET_BULK));
 }
 
 CRC32C_INLINE enum packet_verdict read_whole(struct io_buf *buf, bool check, struct words *h,

@@ -21,6 +21,7 @@ enum packet_type { PACKET_DATA = 1, PACKET_END = 2, PACKET_REPLY = 3, PACKET_END
 enum packet_flags {
 	PACKET_WARMUP = 1u << 0,
 	PACKET_SUMMED = 1u << 1, /* the buffer's payload_sum is valid */
+	PACKET_BULK = 1u << 2,	 /* of the second stream of a sender: bulk.h */
 };
 
 /* As read from a short header, only its own bits are set until packet_complete. */

@@ -158,21 +158,32 @@ static void write_counts(struct run *run, struct json *j, const struct tracker *
 	json_u64(j, "clock_errors", c->clock_errors);
 }
 
-static void write_rates(struct json *j, const struct tracker *t)
+/* n packets of so many bytes, the first and last of which came so many ns apart. */
+static void write_rates(struct json *j, uint64_t n, uint64_t bytes, uint64_t ns)
 {
-	uint64_t n = t->counts.received;
-	double seconds = (double)(t->last_ns - t->first_ns) / (double)NS_PER_SECOND,
+	double seconds = (double)ns / (double)NS_PER_SECOND,
 	       pps = n > 1 && seconds > 0 ? (double)(n - 1) / seconds : 0;
 
 	json_double(j, "receive_pps", pps);
-	json_double(j, "receive_bps",
-		    n ? pps * 8 * (double)t->counts.received_bytes / (double)n : 0);
+	json_double(j, "receive_bps", n ? pps * 8 * (double)bytes / (double)n : 0);
+}
+
+static void write_bulk(struct json *j, const struct tracker *t)
+{
+	if (!t->has_bulk)
+		return;
+	json_open(j, "bulk");
+	json_u64(j, "received", t->bulk_received);
+	json_u64(j, "received_bytes", t->bulk_bytes);
+	write_rates(j, t->bulk_received, t->bulk_bytes, t->bulk_last_ns - t->bulk_first_ns);
+	json_close(j);
 }
 
 void run_write_received(struct run *run, struct json *j, const struct tracker *t)
 {
 	write_counts(run, j, t);
-	write_rates(j, t);
+	write_rates(j, t->counts.received, t->counts.received_bytes, t->last_ns - t->first_ns);
+	write_bulk(j, t);
 	json_histogram(j, t->replies ? "round_trip" : "one_way", &t->delay, true);
 	json_histogram(j, t->replies ? "round_trip_intended" : "one_way_intended",
 		       &t->delay_intended, true);

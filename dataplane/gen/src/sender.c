@@ -225,11 +225,6 @@ static int wait_for_room(struct sender *s, struct batch *b)
 				  b->deadline < now + NS_PER_MS ? b->deadline : now + NS_PER_MS);
 }
 
-static bool fatal(int error)
-{
-	return error != -ECONNREFUSED && error != -EHOSTUNREACH && error != -EHOSTDOWN;
-}
-
 static int send_batch(struct sender *s, struct batch *b)
 {
 	struct io *io = s->run->io;
@@ -247,7 +242,7 @@ static int send_batch(struct sender *s, struct batch *b)
 		}
 		if (ret < 0) {
 			s->errors++;
-			ret = fatal(ret) || refusals++ > REFUSALS ? ret : 0;
+			ret = io_is_fatal(ret) || refusals++ > REFUSALS ? ret : 0;
 		} else {
 			ret = wait_for_room(s, b);
 		}
@@ -440,6 +435,7 @@ static void write_how(const struct sender *s, struct json *j)
 	json_string(j, "to", o->to_text ? o->to_text : "");
 	json_u64(j, "stream", o->stream);
 	json_u64(j, "flows", o->flows);
+	json_u64(j, "dscp", o->dscp);
 	json_string(j, "size", o->imix ? "imix" : size);
 	json_string(j, "rate", o->rate_text);
 	json_string(j, "layer", o->layer_text);

@@ -220,6 +220,27 @@ static bool is_followed(struct tracker *t, const struct packet *p)
 	return p->stream == t->stream;
 }
 
+/* Count packets of a sender's second stream. They may come before any of the first. */
+static void take_bulk(struct tracker *t, const struct packet *p, unsigned n,
+		      const struct io_buf *buf, uint64_t now)
+{
+	struct packet first = *p;
+
+	first.stream--; /* its number is the next: bulk.h */
+	if (!is_followed(t, &first)) {
+		t->counts.other_stream += n;
+		return;
+	}
+	t->has_bulk = true;
+	if (p->flags & PACKET_WARMUP)
+		return;
+	if (t->bulk_received == 0)
+		t->bulk_first_ns = now;
+	t->bulk_last_ns = now;
+	t->bulk_received += n;
+	t->bulk_bytes += (uint64_t)n * (p->length + buf->headers);
+}
+
 /* Complete the first packet of a run, and say whether it is of the wanted kind. */
 static bool is_wanted(const struct tracker *t, struct packet *p, uint64_t now)
 {
@@ -240,11 +261,13 @@ unsigned tracker_take(struct tracker *t, struct io_buf *bufs, unsigned n, uint64
 	/* the messages of a run may belong to different symbols */
 	unsigned run = packet_read(bufs, t->windows.fronthaul ? 1 : n, t->check, p, &verdict);
 
-	*wanted = verdict == PACKET_GOOD && is_wanted(t, p, now);
+	*wanted = verdict == PACKET_GOOD && (p->flags & PACKET_BULK || is_wanted(t, p, now));
 	if (verdict == PACKET_CORRUPT) {
 		t->counts.corrupt++;
 	} else if (!*wanted) {
 		t->counts.foreign += run;
+	} else if (p->flags & PACKET_BULK) {
+		take_bulk(t, p, run, bufs, now);
 	} else if (!is_followed(t, p)) {
 		t->counts.other_stream += run;
 	} else if (is_data(p)) {

@@ -25,6 +25,10 @@ struct tracker {
 
 	struct windows windows;
 
+	/* of the bulk stream that goes with the followed one; has_bulk: some of it came */
+	bool has_bulk;
+	uint64_t bulk_received, bulk_bytes, bulk_first_ns, bulk_last_ns;
+
 	bool has_stream, low_stream; /* one is followed; only its low bits are known */
 	struct tracker_counts counts;
 	uint64_t reordered_distance_max;

@@ -67,6 +67,42 @@ static struct frame_address example6(void)
 				      .to_port = 5010};
 }
 
+/* The IPv4 header at that offset has this DSCP, and a sum that is right. */
+static void check_dscp(const uint8_t *f, unsigned at, unsigned dscp)
+{
+	uint32_t sum = 0;
+
+	for (unsigned i = at; i < at + 20; i += 2)
+		sum += (uint32_t)f[i] << 8 | f[i + 1];
+	CHECK_EQ((sum & 0xffff) + (sum >> 16), 0xffff);
+	CHECK_EQ(f[at + 1], dscp << 2);
+}
+
+/* Of plain frames, of a bulk stream's, and of both headers of a tunnel. */
+static void dscp(void)
+{
+	struct encap tunnel = {.kind = ENCAP_GTPU, .user = 1, .from = 0xc6120001, .to = 0xc6120002};
+	struct frame_address a = {.to_port = 5010, .dscp = 46, .bulk_dscp = 10, .bulk_port = 5012};
+	uint8_t f[200] = {0};
+	uint32_t headers;
+
+	frame_write(f, &a, 5011, 56, 0);
+	check_dscp(f, 14, 46);
+	CHECK_EQ(frame_payload(f, 98, &headers), 56);
+	frame_write(f, &a, 5012, 56, 0);
+	check_dscp(f, 14, 10);
+	a.ip6 = true;
+	frame_write(f, &a, 5010, 56, 0);
+	CHECK(f[14] == 0x6b && f[15] == 0x80 && f[16] == 0); /* 46 << 2 is 0xb8 */
+	CHECK_EQ(frame_payload(f, 118, &headers), 56);
+	a.ip6 = false;
+	a.encap = &tunnel;
+	a.bulk_port = 0;
+	frame_write(f, &a, 5012, 56, 0);
+	check_dscp(f, 14, 46);
+	check_dscp(f, ENCAP_GTPU_HEADERS - 28, 46);
+}
+
 static void frames6(void)
 {
 	static const uint8_t begin[] = {2,    0,    0,	  0, 0, 2, 2, 0, 0,  0,	 0,   1,
@@ -434,6 +470,7 @@ static void tunnels(void)
 int main(void)
 {
 	frames();
+	dscp();
 	frames6();
 	no_zero_sum();
 	encapsulations();

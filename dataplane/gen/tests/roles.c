@@ -325,6 +325,39 @@ static void loops(const char *program)
 		 1); /* this program has no DPDK */
 }
 
+static void bulks(const char *program)
+{
+	static const char *const wrong[] = {"max",
+					    "20",
+					    "1kpps,size=97",
+					    "1kpps,flows=0",
+					    "1kpps,flows=256",
+					    "1kpps,dscp=64",
+					    "1kpps,size",
+					    "1kpps,burst=2",
+					    "1kpps,size=65536"};
+	const char *argv[] = {NULL, program};
+
+	for (unsigned i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
+		CHECK_EQ(REFUSED("send", "--port", "null", "--packets", "1", "--bulk", wrong[i]),
+			 2);
+	CHECK_EQ(REFUSED("send", "--port", "null", "--packets", "1", "--dscp", "64"), 2);
+	CHECK_EQ(REFUSED("send", "--port", "null", "--packets", "1", "--bulk", "1kpps", "--rate",
+			 "max"),
+		 2);
+	CHECK_EQ(REFUSED("send", "--port", "null", "--packets", "1", "--bulk", "1kpps", "--flows",
+			 "256"),
+		 2);
+	CHECK_EQ(REFUSED("send", "--port", "null", "--packets", "1", "--bulk", "1kpps", "--encap",
+			 "qinq:s=1,c=1"),
+		 2);
+	CHECK_EQ(REFUSED("send", "--port", "null", "--packets", "1", "--bulk", "1kpps", "--stream",
+			 "4294967295"),
+		 2);
+	CHECK_EQ(REFUSED("ping", "--port", "null", "--packets", "1", "--bulk", "1kpps"), 2);
+	CHECK_EQ(REFUSED("sink", "--port", "null", "--packets", "1", "--dscp", "1"), 2);
+}
+
 int main(int argc, char **argv)
 {
 	test_program(argc, argv);
@@ -352,6 +385,9 @@ int main(int argc, char **argv)
 	CHECK_EQ(REFUSED("send", "--port", "packet:lo", "--fronthaul", "scs=30", "--rate", "max"),
 		 2);
 	CHECK_EQ(REFUSED("ping", "--port", "packet:lo", "--fronthaul", "scs=30"), 2);
+	CHECK_EQ(REFUSED("send", "--port", "packet:lo", "--fronthaul", "scs=30", "--dscp", "46"),
+		 2);
+	bulks(argv[1]);
 	CHECK_EQ(REFUSED("sink", "--port", "pigeon:1"), 1);
 	CHECK_EQ(REFUSED("sink", "--port", "udp:203.0.113.1:1"), 1);
 	CHECK_EQ(REFUSED("sink", "--port", "packet:none-such"), 1);

@@ -341,8 +341,30 @@ static void bursts(void)
 	free(alone);
 }
 
+/* The stream with the number before is followed, whether the bulk comes first or not. */
+static void bulk(void)
+{
+	begin();
+	CHECK(come((struct packet){.stream = 8, .flags = PACKET_BULK | PACKET_WARMUP}, 1));
+	CHECK(t->has_bulk);
+	CHECK_EQ(t->bulk_received, 0);
+	CHECK_EQ(t->stream, 7);
+	CHECK(come((struct packet){.stream = 8, .flags = PACKET_BULK, .length = 100}, 1));
+	CHECK(come((struct packet){.stream = 7}, 1));
+	CHECK(come((struct packet){.stream = 8, .flags = PACKET_BULK, .sequence = 9}, 5000));
+	CHECK(come((struct packet){.stream = 8, .sequence = 9}, 1)); /* another's */
+	CHECK(come((struct packet){.stream = 7, .flags = PACKET_BULK}, 1));
+	CHECK_EQ(t->bulk_received, 2);
+	CHECK_EQ(t->bulk_bytes, 100 + FRAME_HEADERS + PACKET_HEADER + FRAME_HEADERS);
+	CHECK_EQ(t->bulk_last_ns - t->bulk_first_ns, 2000);
+	CHECK_EQ(t->counts.received, 1);
+	CHECK_EQ(t->counts.other_stream, 2);
+	CHECK_EQ(t->delay.n, 1);
+}
+
 int main(void)
 {
+	bulk();
 	short_ones();
 	short_streams();
 	short_echoes();
