@@ -30,7 +30,7 @@ var guides = []struct {
 }{
 	{"README.md", 1}, {"docs/tour.md", 5}, {"docs/native-ports.md", 5}, {"docs/dpdk-ports.md", 3}, {"docs/net-dray.md", 2}, {"docs/switches.md", 1},
 	{"docs/method.md", 1}, {"docs/vnf.md", 5}, {"docs/bench.md", 5}, {"docs/experiments.md", 3}, {"docs/vm.md", 2},
-	{"docs/hosts.md", 1}, {"docs/placement.md", 1}, {"docs/paths.md", 5}, {"docs/queues.md", 1}, {"docs/sol001.md", 1}, {"docs/gtp.md", 1}, {"docs/ran.md", 4}, {"docs/fronthaul.md", 3}, {"docs/images.md", 1}, {"docs/install.md", 2}, {"docs/prepare.md", 1},
+	{"docs/hosts.md", 1}, {"docs/placement.md", 1}, {"docs/paths.md", 5}, {"docs/queues.md", 2}, {"docs/sol001.md", 1}, {"docs/gtp.md", 1}, {"docs/ran.md", 4}, {"docs/fronthaul.md", 3}, {"docs/images.md", 1}, {"docs/install.md", 2}, {"docs/prepare.md", 1},
 }
 
 // withSources are guides that need an image of sources which are not part of Drayage, by the variable that names these.
