@@ -218,8 +218,7 @@ static void bound(void)
 	unsigned taken;
 	uint16_t a, b;
 	struct broker *broker = begin(&a, &b, 1000, 1);
-	struct rte_mempool *pool =
-		rte_pmd_dray_pool_create("bound", a, MOST, 0, 0, SOCKET_ID_ANY);
+	struct rte_mempool *pool = rte_pmd_dray_pool_create("bound", a, MOST, 0, 0, SOCKET_ID_ANY);
 
 	CHECK(pool != NULL);
 	taken = offer_once(a, b, pool, OTHER, 700, &seen);

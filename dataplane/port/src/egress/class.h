@@ -43,6 +43,8 @@ struct discipline {
 	uint32_t (*take)(struct class *c, uint64_t now);
 	void (*shed)(struct class *c); /* drop one packet of several */
 	void (*end)(struct class *c);
+	/* whether a packet that was taken, and had to wait after all, is too late; NULL: none is */
+	bool (*late)(const struct class *c, uint32_t item, uint64_t now);
 };
 
 /* State of a CoDel (RFC 8289). */

@@ -200,4 +200,5 @@ static uint32_t fair_take(struct class *c, uint64_t now)
 	}
 }
 
-const struct discipline fair_discipline = {fair_init, fair_put, fair_take, fair_shed, fair_end};
+const struct discipline fair_discipline = {fair_init, fair_put, fair_take,
+					   fair_shed, fair_end, NULL};

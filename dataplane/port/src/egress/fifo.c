@@ -41,7 +41,8 @@ static void fifo_end(struct class *c)
 	(void)c;
 }
 
-const struct discipline fifo_discipline = {fifo_init, fifo_put, fifo_take, fifo_shed, fifo_end};
+const struct discipline fifo_discipline = {fifo_init, fifo_put, fifo_take,
+					   fifo_shed, fifo_end, NULL};
 
 /* CoDel queues like a FIFO. */
 static uint32_t codel_first(struct class *c, uint64_t now)
@@ -49,4 +50,5 @@ static uint32_t codel_first(struct class *c, uint64_t now)
 	return codel_take(c, &c->codel, &c->queue, now);
 }
 
-const struct discipline codel_discipline = {fifo_init, fifo_put, codel_first, fifo_shed, fifo_end};
+const struct discipline codel_discipline = {fifo_init, fifo_put, codel_first,
+					    fifo_shed, fifo_end, NULL};

@@ -138,9 +138,13 @@ static uint32_t take_one(struct class *c, uint64_t now)
 {
 	uint32_t item = c->held;
 
+	c->held = ITEM_NONE;
+	if (item != ITEM_NONE && c->discipline->late && c->discipline->late(c, item, now)) {
+		class_drop(c, item, true);
+		item = ITEM_NONE;
+	}
 	if (item == ITEM_NONE)
 		item = c->discipline->take(c, now);
-	c->held = ITEM_NONE;
 	if (c->scheduler->sharing->peeks && c->queue.packets)
 		c->held = c->discipline->take(c, now);
 	if (item != ITEM_NONE) {

@@ -65,13 +65,17 @@ static void slot_put(struct class *c, uint32_t item, uint64_t now)
 		list_put(c, &c->queue, item);
 }
 
+static bool slot_late(const struct class *c, uint32_t item, uint64_t now)
+{
+	return now + time_for(c, item_length(c, item)) > class_item(c, item)->since;
+}
+
 static uint32_t slot_take(struct class *c, uint64_t now)
 {
 	for (;;) {
 		uint32_t item = list_take(c, &c->queue);
 
-		if (item == ITEM_NONE ||
-		    now + time_for(c, item_length(c, item)) <= class_item(c, item)->since)
+		if (item == ITEM_NONE || !slot_late(c, item, now))
 			return item;
 		class_drop(c, item, true);
 	}
@@ -87,4 +91,5 @@ static void slot_finish(struct class *c)
 	(void)c;
 }
 
-const struct discipline slot_discipline = {slot_init, slot_put, slot_take, slot_shed, slot_finish};
+const struct discipline slot_discipline = {slot_init, slot_put,	   slot_take,
+					   slot_shed, slot_finish, slot_late};

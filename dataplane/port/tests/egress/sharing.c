@@ -198,6 +198,31 @@ static void hfsc_idle(void)
 	rig_free(&rig);
 }
 
+/* A packet that had to be known in advance is dropped like any other, once its slot is over. */
+static void hfsc_slots(void)
+{
+	struct stream s[] = {stream_of(0, 0), stream_of(1, 0)};
+	struct wire_classes plan = plan_of(SCHEDULER_HFSC, 2);
+	struct rig rig;
+
+	plan.class[0].rate = RATE / 2;
+	plan.class[1].rate = 8000;
+	plan.class[1].discipline = DISCIPLINE_SLOT;
+	plan.class[1].target_ns = MS;
+	rig_init(&rig, &plan, s, 2);
+	rig_put(&rig, 1);
+	rig_run(&rig, rig.now + MS);
+	CHECK_EQ(s[1].sent, 1); /* its turn is over for a second and a half */
+	for (unsigned i = 0; i < 50; i++)
+		rig_put(&rig, 0);
+	rig_put(&rig, 1);
+	rig_run(&rig, rig.now + 10 * MS);
+	CHECK_EQ(s[0].sent, 50);
+	CHECK_EQ(s[1].sent, 1);
+	CHECK_EQ(rig.scheduler->report[1].late, 1);
+	rig_free(&rig);
+}
+
 int main(void)
 {
 	strict();
@@ -208,5 +233,6 @@ int main(void)
 	hfsc_ceil();
 	hfsc_peak();
 	hfsc_idle();
+	hfsc_slots();
 	return 0;
 }
