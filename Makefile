@@ -196,7 +196,7 @@ fuzz-coverage: ## fuzz libdray for half a minute, then print which lines that re
 	@scripts/setup.sh test
 	@dataplane/port/fuzz/coverage.sh
 
-# The programs that test/hostile runs inside functions.
+# The programs that test/hostile and test/e2e run inside functions.
 .PHONY: attackers
 attackers:
 	@[ -f out/port-plain/build.ninja ] || meson setup out/port-plain dataplane/port -Dbuildtype=release >/dev/null
