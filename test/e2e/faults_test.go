@@ -335,22 +335,35 @@ func monotonic() nanoseconds {
 // root sees. The project may be in a home or on its own file system.
 func visible(t *testing.T, names ...string) string {
 	t.Helper()
+	var paths []string
+	for _, name := range names {
+		paths = append(paths, testenv.Built(t, name))
+	}
+	return visibleFiles(t, paths...)
+}
+
+// visibleFiles is visible for programs at these paths.
+func visibleFiles(t *testing.T, paths ...string) string {
+	t.Helper()
 	dir, err := os.MkdirTemp("/var/lib", "dray-e2e-")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	for _, name := range names {
-		built, err := os.ReadFile(testenv.Built(t, name))
+	shown := []string{dir}
+	for _, path := range paths {
+		to := filepath.Join(dir, filepath.Base(path))
+		built, err := os.ReadFile(path)
 		if err == nil {
-			err = os.WriteFile(filepath.Join(dir, name), built, 0o755)
+			err = os.WriteFile(to, built, 0o755)
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
+		shown = append(shown, to)
 	}
-	for _, name := range append(names, ".") { // whatever the umask
-		if err := os.Chmod(filepath.Join(dir, name), 0o755); err != nil {
+	for _, path := range shown { // whatever the umask
+		if err := os.Chmod(path, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
