@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"reflect"
 
 	"github.com/drayage/dray/internal/link/broker/wire"
 )
@@ -129,8 +130,11 @@ func (l *Link) samePorts(other *Link) error {
 		if !e.here() || !o.here() {
 			o.Socket, o.Owner = e.Socket, e.Owner
 		}
+		if !reflect.DeepEqual(e.Classes, o.Classes) {
+			return fmt.Errorf("link %s: port %s queues what it sends by qos or max_bitrate, and an open port keeps that: use `dray down` and `dray up` to change the transport", l.Name, e.Port)
+		}
 		if !(&Link{Ends: []End{e}}).equal(&Link{Ends: []End{o}}) {
-			return fmt.Errorf("link %s: a move cannot change port %s: name, socket, owner, addresses, MTU, queues, qos or quota", l.Name, e.Port)
+			return fmt.Errorf("link %s: a move cannot change port %s: name, socket, owner, addresses, MTU, queues or quota", l.Name, e.Port)
 		}
 	}
 	return nil

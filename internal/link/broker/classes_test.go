@@ -255,3 +255,12 @@ func TestOtherClassesForAnOpenPort(t *testing.T) {
 		t.Errorf("the status is %+v", got)
 	}
 }
+
+// A link whose port queues cannot move to where it would not.
+func TestMoveAwayFromClasses(t *testing.T) {
+	_, c, l := serveClasses(t)
+	l.Ends[0].Classes = nil
+	if err := c.Relink(context.Background(), l); err == nil || !strings.Contains(err.Error(), "dray down") {
+		t.Errorf("moved: %v", err)
+	}
+}
