@@ -40,7 +40,7 @@ func Definitions() schema.Schema {
 		{Name: "hold", Value: parse.ObjectSchema("hold", "Limits how many of its peer's buffers a native or dpdk port holds, on shared memory (transport shm).", holdFields)},
 		{Name: "link", Value: parse.ObjectSchema("link", "Joins two or more ends and says what the link must do.", linkFields)},
 		{Name: "packet-path", Value: parse.ObjectSchema("packet path", "A route of packets from a port through functions to another port, and what it must do from end to end.", pathFields)},
-		{Name: "gtpu", Value: parse.ObjectSchema("GTP-U tunnels", "GTP-U tunnels (TS 29.281) at one end of a path, as between a gNB or UPF at that end and the function that ends them.", gtpuFields)},
+		{Name: "gtpu", Value: parse.ObjectSchema("path tunnels", "GTP-U tunnels (TS 29.281) at one end of a path, as between a gNB or UPF at that end and the function that ends them.", gtpuFields)},
 		{Name: "path-requires", Value: append(parse.ObjectSchema("path requirements", "The requirements of a path, with its functions' own commands running. At least one.", pathRequiresFields), schema.Schema{{Name: "minProperties", Value: 1}}...)},
 		{Name: "port-end", Value: schema.Described("port end", "A port, written \"function.port\".", schema.Pattern(`^[^.]+[.].+$`))},
 		{Name: "fronthaul", Value: parse.ObjectSchema("fronthaul", "The downlink of an O-RAN fronthaul (O-RAN.WG4.CUS): in each slot a C-plane message per layer, then a U-plane message per symbol and layer.", fronthaulFields)},
