@@ -22,7 +22,7 @@ import (
 // every packet. For Params.Duration, it offers the load that Quantity selects:
 //
 //   - QStream: Params.Fronthaul, or Params.Bitrate of payload, in frames of
-//     Params.Frame bytes, or packets that fill the MTU;
+//     Params.Frame bytes, or packets that fill the MTU; next to Params.Bulk;
 //   - QProbe: Params.MessageRate of the smallest packets;
 //   - QPacketRate: Params.PacketRate of the smallest packets;
 //   - QThroughput: such packets, at Params.Bitrate, or as many as the port accepts;
@@ -81,6 +81,8 @@ type offer struct {
 	batch   int  // packets in one system call, at most; 0: draygen's own limit
 	encap   *Encapsulation
 	nextHop string // see Params
+	dscp    int
+	bulk    *Bulk // nil: one stream
 	// fronthaul is draygen's option for a load in slots; empty: frames at a rate.
 	fronthaul string
 }
@@ -124,7 +126,7 @@ func (g Draygen) wanted(from, to Endpoint, p Params) (offer, error) {
 	if g.Quantity == record.QStream && p.Fronthaul != nil {
 		return p.Fronthaul.offer(p).warm(), nil
 	}
-	o := offer{frame: fullFrame(from, to, p), ip6: ipHeader(to.IP) == ipv6Header, poll: p.Poll, nextHop: p.NextHop, encap: p.Encap}
+	o := offer{frame: fullFrame(from, to, p), ip6: ipHeader(to.IP) == ipv6Header, poll: p.Poll, nextHop: p.NextHop, encap: p.Encap, dscp: p.DSCP, bulk: p.Bulk}
 	if o.ip6 && o.encap != nil {
 		return o, errEncapsulated
 	}
@@ -156,7 +158,11 @@ func (g Draygen) wanted(from, to Endpoint, p Params) (offer, error) {
 
 // warm begins the offer before its first packet counts.
 func (o offer) warm() offer {
-	o.warmup = int(math.Ceil(o.perSec * genWarmup.Seconds()))
+	lasts := genWarmup
+	if o.bulk != nil {
+		lasts = bulkWarmup
+	}
+	o.warmup = int(math.Ceil(o.perSec * lasts.Seconds()))
 	return o
 }
 
@@ -183,6 +189,9 @@ func (g Draygen) Run(ctx context.Context, from, to Endpoint, p Params) (record.T
 		return t, nil
 	}
 	t.Delivery = result.delivery(g.Quantity, o, p)
+	if t.Delivery.Bulk, err = result.bulk(o); err != nil {
+		return t, fmt.Errorf("draygen from %s to %s: %w", from.Name, to.Name, err)
+	}
 	if oneClock(from, to) {
 		t.OneWay = result.oneWay()
 		if t.Windows, err = result.windows(o); err != nil {

@@ -5,6 +5,7 @@ package instrument
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/drayage/dray/internal/result/record"
@@ -60,7 +61,7 @@ func (o offer) ports(from, to Endpoint) (sink, source, target []string, err erro
 // traffic is the sender's load. A fronthaul's sender is busy if it may be, as an O-DU is.
 func (o offer) traffic() []string {
 	if o.fronthaul == "" {
-		return append(o.around(), "--size", o.size(), "--rate", o.rate, "--layer", "payload")
+		return slices.Concat(o.around(), []string{"--size", o.size(), "--rate", o.rate, "--layer", "payload"}, o.marked())
 	}
 	options := []string{"--fronthaul", o.fronthaul}
 	if o.poll && !o.busy {

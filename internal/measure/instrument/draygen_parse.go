@@ -72,6 +72,7 @@ type genLine struct {
 	IPDV        *genHistogram `json:"ipdv"`
 	Jitter      *float64      `json:"jitter_ns"`
 	Windows     *genWindows   `json:"windows"`
+	Bulk        *genBulk      `json:"bulk"` // of both; nil: there was none
 }
 
 type genHistogram struct {

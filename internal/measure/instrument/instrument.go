@@ -81,6 +81,8 @@ type Params struct {
 	Poll        bool           // the receiver of a native port may keep a CPU busy
 	Encap       *Encapsulation // encapsulation of frames; nil: none
 	NextHop     string         // MAC of the port that takes the packets, if functions pass them on to the receiver; empty: none do
+	DSCP        int            // of the stream's packets (RFC 2474)
+	Bulk        *Bulk          // a second stream from the same sender; nil: none
 	Fronthaul   *Fronthaul     // the stream's load; nil: Bitrate
 }
 

@@ -270,6 +270,16 @@ type Delivery struct {
 	OfferedRate uint64        `json:"offered_packets_per_second"`
 	SentRate    uint64        `json:"sent_packets_per_second"`
 	PacketRate  uint64        `json:"packets_per_second"` // received
+	Bulk        *Bulk         `json:"bulk,omitempty"`     // a second stream of the same sender; nil: there was none
+}
+
+// Bulk is what arrived of a stream that shared the port with the measured one.
+type Bulk struct {
+	DatagramBytes int    `json:"datagram_bytes"`  // UDP payload
+	Scheduled     uint64 `json:"scheduled"`       // packets whose time came
+	Sent          uint64 `json:"sent"`            // of these, since the measured stream began
+	Received      uint64 `json:"received"`        // of the sent ones
+	Bits          uint64 `json:"bits_per_second"` // of payload, between the first and the last that arrived
 }
 
 // PathMTU is the largest packet that passed, and whether the wanted size did.
