@@ -33,6 +33,7 @@ var toolCells = map[experiment.Tool]struct{ figure, cell string }{
 	experiment.ToolEcho:       {"round_trip", "transport: veth, face: netdev, runtime: process"},
 	experiment.ToolSockets:    {"packet_rate", "transport: veth, runtime: process, kernel_face: tap"},
 	experiment.ToolPool:       {"sessions_moved", "runtime: process, workers: 2, event: leave"},
+	experiment.ToolQueue:      {"latency_mean", "transport: shm, face: native, runtime: process, qdisc: tbf, queue: fq_codel, rate: 20Mbps"},
 	experiment.ToolClocks:     {"clock_difference", "transport: veth, runtime: process"},
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // linkTools measure a link that is up, in seconds.
-var linkTools = []experiment.Tool{experiment.ToolFrames, experiment.ToolTCP, experiment.ToolRequests, experiment.ToolPingPong, experiment.ToolUDP, experiment.ToolOneWay, experiment.ToolEcho}
+var linkTools = []experiment.Tool{experiment.ToolFrames, experiment.ToolTCP, experiment.ToolRequests, experiment.ToolPingPong, experiment.ToolUDP, experiment.ToolOneWay, experiment.ToolEcho, experiment.ToolQueue}
 
 // again is the cell measured twice in each round (A/A), which shows the noise in
 // claims: the shortest cell that claims compare. nil: no claim compares any.

@@ -24,6 +24,11 @@ const echoFrame = 60
 // that leaves none for a polling switch, the ends share one CPU in turns: only one
 // of them is busy at a time.
 func echoText(inv *inventory.Inventory, c experiment.Cell) string {
+	return echoPair(inv, c, qos(c, c.Queue))
+}
+
+// echoPair is the same with that discipline, a field of the link.
+func echoPair(inv *inventory.Inventory, c experiment.Cell, discipline string) string {
 	cpus := ""
 	switch {
 	case c.Face == chain.FaceNetdev || len(inv.Host.CPUs) < 2:
@@ -38,7 +43,7 @@ func echoText(inv *inventory.Inventory, c experiment.Cell) string {
 		own.Runtime = runtimeOf(c, f)
 		text += fmt.Sprintf("  - {name: %s,%s runtime: %s%s%s, ports: [{name: p%d, ip: 10.99.0.%d/24, face: %s}]}\n", f, hostText(c, i), own.Runtime, imageField(own), cpus, i, i+1, c.Face)
 	}
-	return text + fmt.Sprintf("links:\n  - {name: link, ends: [%s.%s, %s.%s], transport: %s%s}\n", client, clientPort, server, sink, c.Transport, forwardingText(c))
+	return text + fmt.Sprintf("links:\n  - {name: link, ends: [%s.%s, %s.%s], transport: %s%s%s}\n", client, clientPort, server, sink, c.Transport, forwardingText(c), discipline)
 }
 
 // echo measures round trips, one packet at a time.

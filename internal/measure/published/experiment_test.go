@@ -80,6 +80,7 @@ func TestChainsOfCellsParse(t *testing.T) {
 		{Tool: experiment.ToolRecovery, Transport: "shm", Runtime: chain.RuntimeRunc}, {Tool: experiment.ToolClocks, Transport: "veth", Runtime: chain.RuntimeRunc},
 		{Tool: experiment.ToolUDP, Transport: "ovs", Runtime: chain.RuntimeVM, Qdisc: "tbf", Rate: 100_000_000, Load: "95Mbps"},
 		{Tool: experiment.ToolRequests, Transport: "ovs", Runtime: chain.RuntimeVM, VMRuntime: chain.RuntimeRunc},
+		{Tool: experiment.ToolEcho, Transport: "shm", Face: chain.FaceNative, Runtime: chain.RuntimeRunc, Qdisc: "tbf", Queue: "sfq", Rate: 100_000_000},
 	} {
 		if _, err := chain.Parse(c.String(), chainText(host2(), c)); err != nil {
 			t.Errorf("%v:\n%s", err, chainText(host2(), c))

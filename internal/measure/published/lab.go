@@ -67,6 +67,9 @@ func Lacks(inv *inventory.Inventory, datapath bool, c experiment.Cell) []string 
 func features(c experiment.Cell) []string {
 	var all []string
 	for _, kind := range []string{c.Qdisc, c.Queue, c.FarQueue} {
+		if c.Face == chain.FaceNative {
+			break // libdray has them all
+		}
 		if kind != "" && !slices.Contains(all, kind) {
 			all = append(all, kind)
 		}

@@ -44,6 +44,7 @@ var probes = map[experiment.Tool]probe{
 	experiment.ToolSockets:    {socketsText, sockets, socketsTime},
 	experiment.ToolPool:       {poolText, pool, poolTime},
 	experiment.ToolRAN:        {ranText, ran, ranTime},
+	experiment.ToolQueue:      {queueText, queue, queueTime},
 	experiment.ToolFronthaul:  {fronthaulText, fronthaul, fronthaulTime},
 	experiment.ToolClocks:     {clocksText, clocks, func(_ experiment.Cell, trial time.Duration) time.Duration { return trial + clockIntervals*clockExtra }},
 }

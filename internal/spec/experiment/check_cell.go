@@ -30,7 +30,7 @@ var toolCells = map[Tool]toolCell{
 	ToolPingPong:   {[]string{"transport", "runtime"}, append([]string{"bulk"}, linked...), nil},
 	ToolUDP:        {[]string{"transport", "runtime", "load"}, append([]string{"message", "times"}, linked...), checkBitrate},
 	ToolOneWay:     {[]string{"transport", "runtime", "load"}, append([]string{"message"}, linked...), checkBitrate},
-	ToolEcho:       {[]string{"transport", "face", "runtime"}, []string{"far_runtime", "forwarding", "datapath", "kernel", "hosts", "underlay", "delay"}, nil},
+	ToolEcho:       {[]string{"transport", "face", "runtime"}, []string{"far_runtime", "forwarding", "datapath", "kernel", "hosts", "underlay", "delay", "qdisc", "rate", "queue"}, nil},
 	ToolSockets:    {[]string{"transport", "runtime"}, []string{"kernel_face"}, checkSockets},
 	ToolClocks:     {[]string{"transport", "runtime"}, nil, nil},
 	ToolStart:      {[]string{"runtime"}, []string{"memory"}, nil},
@@ -42,6 +42,7 @@ var toolCells = map[Tool]toolCell{
 	ToolSpin:       {[]string{"runtime"}, []string{"nohz_full"}, checkSpin},
 	ToolPool:       {[]string{"runtime", "workers"}, []string{"event", "state"}, checkPool},
 	ToolRAN:        {[]string{"transport", "face", "runtime"}, []string{"forwarding", "datapath", "hosts"}, checkRAN},
+	ToolQueue:      {[]string{"transport", "face", "runtime", "qdisc", "rate"}, []string{"queue", "load", "message", "times", "kernel"}, checkQueue},
 	ToolFronthaul:  {[]string{"transport", "face", "runtime"}, []string{"forwarding", "datapath", "event", "qdisc", "rate", "queue"}, checkFronthaul},
 }
 
@@ -105,6 +106,26 @@ func checkFronthaul(d *parse.Decoder, c *Cell, values map[string]*yaml.Node) {
 	}
 }
 
+// prio is a discipline of native ports, which sends the sparse stream of the tool queue first.
+const prio = "prio"
+
+// Bytes of a datagram that draygen can number and that fits a packet.
+const leastMessage, mostMessage = 18, 1472
+
+// checkQueue refuses streams that draygen cannot send through a queue.
+func checkQueue(d *parse.Decoder, c *Cell, values map[string]*yaml.Node) {
+	checkBitrate(d, c, values)
+	if c.Face == chain.FaceDPDK {
+		d.Fail(values["face"], "write native, or netdev for the kernel's disciplines", "a dpdk port has the queue of a native one")
+	}
+	if c.Runtime == chain.RuntimeVM {
+		d.Fail(values["runtime"], "write process, runc or docker", "waits of a virtual machine are not those of a queue")
+	}
+	if c.Message != 0 && (c.Message < leastMessage || c.Message > mostMessage) {
+		d.Fail(values["message"], "write a number in between", "draygen's datagrams have %d to %d bytes in a packet", leastMessage, mostMessage)
+	}
+}
+
 func checkSpin(d *parse.Decoder, c *Cell, values map[string]*yaml.Node) {
 	if c.Runtime != "" && c.Runtime != chain.RuntimeVM {
 		d.Fail(values["runtime"], "write vm", "only a virtual machine boots with its own kernel command line, which sets the tick")
@@ -127,6 +148,9 @@ func checkPool(d *parse.Decoder, c *Cell, values map[string]*yaml.Node) {
 func checkCellQdisc(d *parse.Decoder, c *Cell, values map[string]*yaml.Node) {
 	if values["rate"] != nil && values["qdisc"] == nil {
 		d.Fail(values["rate"], "add qdisc, or remove it", "a rate needs a qdisc")
+	}
+	if c.Qdisc == prio && (c.Tool != ToolQueue || c.Face != chain.FaceNative || c.Queue != "") {
+		d.Fail(values["qdisc"], "use the tool queue with face: native and without queue, or another qdisc", "only classes of a native port have the qdisc prio")
 	}
 	if c.At != "" && (c.Transport != "ovs" || !slices.Contains(chain.OVSKinds, c.Qdisc)) {
 		d.Fail(values["at"], "remove it, or use the transport ovs and one of "+strings.Join(chain.OVSKinds, ", "), "only Open vSwitch sets a qdisc itself")

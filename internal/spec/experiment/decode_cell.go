@@ -14,7 +14,7 @@ import (
 )
 
 var (
-	tools    = []Tool{ToolFrames, ToolTCP, ToolRequests, ToolPingPong, ToolUDP, ToolStart, ToolCyclictest, ToolSpin, ToolChecks, ToolDensity, ToolPlanned, ToolRecovery, ToolImage, ToolEcho, ToolClocks, ToolOneWay, ToolSockets, ToolPool, ToolRAN, ToolFronthaul}
+	tools    = []Tool{ToolFrames, ToolTCP, ToolRequests, ToolPingPong, ToolUDP, ToolStart, ToolCyclictest, ToolSpin, ToolChecks, ToolDensity, ToolPlanned, ToolRecovery, ToolImage, ToolEcho, ToolClocks, ToolOneWay, ToolSockets, ToolPool, ToolRAN, ToolFronthaul, ToolQueue}
 	runtimes = []chain.RuntimeName{chain.RuntimeProcess, chain.RuntimeRunc, chain.RuntimeDocker, chain.RuntimeVM}
 )
 
@@ -60,8 +60,8 @@ var cellFields = []parse.Field[Cell]{
 	},
 	parse.IntegerField("batch", "The most packets in one system call, sent or received, at ports with face netdev: 1 is one call for each packet. Default: as many as are due, at most 64.",
 		1, matrix.MaxBatch, func(c *Cell) *int { return &c.Batch }),
-	parse.ChoiceField("qdisc", "The queueing discipline at both ends of the link.",
-		chain.KernelQdiscs(), func(c *Cell) *string { return &c.Qdisc }),
+	parse.ChoiceField("qdisc", "The queueing discipline at both ends of the link; `prio` at native ports alone, and of the tool queue.",
+		append(chain.KernelQdiscs(), prio), func(c *Cell) *string { return &c.Qdisc }),
 	parse.ValueField("rate", "The rate of that discipline.",
 		schema.Ref("bitrate"), chain.DecodeShapedRate, func(c *Cell) *units.Bitrate { return &c.Rate }),
 	parse.ChoiceField("at", "Where the discipline is attached: `switch` is Open vSwitch's own QoS table, without `queue` and `far_queue`, for htb, hfsc, sfq, codel and fq_codel. The latter three set no rate: a tbf at the functions' ports then does. Default: at the functions' ports.",

@@ -14,7 +14,7 @@ import (
 
 // figureNames are all figures, in the order that errors list them.
 var figureNames = append([]Figure{
-	"packet_rate", "sent_rate", "latency_mean", "latency_p99", "latency_max", "throughput", "round_trip", "jitter", "start_time", "memory", "wakeup_max", "stall_max", "ticks", "syscalls_dropped",
+	"packet_rate", "sent_rate", "latency_mean", "latency_p99", "latency_max", "throughput", "round_trip", "jitter", "loss", "start_time", "memory", "wakeup_max", "stall_max", "ticks", "syscalls_dropped",
 	"disk", "threads", "memory_per_thread", "functions", "back_after", "outage", "clock_difference", "clock_bound", "runs", "build_time", "power", "energy_per_packet",
 	"sessions_lost", "sessions_kept", "sessions_moved", "packets_lost",
 	"attach_time", "uplink", "real_time", "cpu_epc", "cpu_enb", "cpu_ue", "subframe_enb", "subframe_ue", "s1_met",
@@ -31,7 +31,7 @@ var rowFields = []parse.Field[Row]{
 		schema.Schema{{Name: "type", Value: "number"}, {Name: "exclusiveMinimum", Value: 0}}, parseFigure, func(r *Row) *float64 { return &r.Value }),
 	parse.TextField("differs", "How the measurement differs from the source's, in one line. Rows without it measure the same, or something that the source did not.",
 		func(r *Row) *string { return &r.Differs }),
-	parse.ChoiceField("figure", "The part of the cell's result that the row shows: packet_rate and sent_rate in kpps, latency, wakeup and stall in µs, ticks in 1/s, throughput in Mb/s, round_trip, jitter, back_after and outage in ms, start_time and build_time in s, memory and disk in MB, memory_per_thread in GB, clock_… in µs, sessions_… and packets_lost as numbers; runs, limits_…, hides_… and all after them are pass or fail.",
+	parse.ChoiceField("figure", "The part of the cell's result that the row shows: packet_rate and sent_rate in kpps, latency, wakeup and stall in µs, ticks in 1/s, throughput in Mb/s, loss in % of packets, round_trip, jitter, back_after and outage in ms, start_time and build_time in s, memory and disk in MB, memory_per_thread in GB, clock_… in µs, sessions_… and packets_lost as numbers; runs, limits_…, hides_… and all after them are pass or fail.",
 		figureNames, func(r *Row) *Figure { return &r.Figure }),
 	{
 		Name:   "cell",

@@ -160,6 +160,7 @@ const (
 	ToolClocks     Tool = "clocks"     // both directions of a link at once, as if its ends had different clocks
 	ToolPool       Tool = "pool"       // a load balancer and workers with sessions: their packet rate, or what an event costs
 	ToolRAN        Tool = "ran"        // a mobile that attaches to a software RAN, and what it gets
+	ToolQueue      Tool = "queue"      // draygen, a sparse and a bulk stream through one queue, or one stream alone
 	ToolFronthaul  Tool = "fronthaul"  // both ends of an O-RAN fronthaul: what they count, and the verdict on their link
 )
 
@@ -192,7 +193,7 @@ var eventFigures = []Figure{"sessions_lost", "sessions_kept", "sessions_moved", 
 
 var figureUnits = map[Figure]string{
 	"packet_rate": "kpps", "sent_rate": "kpps", "latency_mean": "µs", "latency_p99": "µs", "latency_max": "µs",
-	"throughput": "Mb/s", "round_trip": "ms", "jitter": "ms",
+	"throughput": "Mb/s", "round_trip": "ms", "jitter": "ms", "loss": "% of packets",
 	"start_time": "s", "memory": "MB", "wakeup_max": "µs", "stall_max": "µs", "ticks": "/s", "syscalls_dropped": "syscalls",
 	"disk": "MB", "threads": "threads", "memory_per_thread": "GB", "functions": "functions", "back_after": "ms", "outage": "ms",
 	"clock_difference": "µs", "clock_bound": "µs", "build_time": "s",
@@ -237,6 +238,7 @@ var toolFigures = map[Tool][]Figure{
 	ToolRAN: {
 		"attach_time", "round_trip", "throughput", "uplink", "real_time", "cpu_epc", "cpu_enb", "cpu_ue", "subframe_enb", "subframe_ue", "s1_met",
 	},
+	ToolQueue:     {"throughput", "latency_mean", "latency_p99", "loss", "jitter"},
 	ToolFronthaul: {"on_time", "early", "late", "sequence_gaps", "uplink_late", "late_at_du", "message_rate", "link_met", "agrees", "slots_lost"},
 }
 

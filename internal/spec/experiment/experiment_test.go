@@ -62,6 +62,24 @@ func TestParseExperiment(t *testing.T) {
 	}
 }
 
+func queued(fields string) string {
+	return "  - {name: a, title: A, figure: loss, cell: {tool: queue, transport: shm, " + fields + "}}\n"
+}
+
+func TestQueueCells(t *testing.T) {
+	for fields, want := range map[string]string{
+		"face: native, runtime: runc, qdisc: prio, rate: 20Mbps":                                          "queue/shm/native/runc/prio/20Mbps",
+		"face: netdev, runtime: runc, qdisc: tbf, queue: sfq, rate: 20Mbps, kernel: generic":              "queue/shm/netdev/runc/tbf/20Mbps/sfq/generic",
+		"face: native, runtime: docker, qdisc: htb, rate: 100Mbps, message: 1472, load: 95Mbps, times: 2": "queue/shm/native/docker/95Mbps/message-1472/times-2/htb/100Mbps",
+		"face: native, runtime: process, qdisc: hfsc, rate: 100Mbps, message: 18":                         "queue/shm/native/process/message-18/hfsc/100Mbps",
+	} {
+		e, err := Parse("x.yaml", []byte(experimentHead+queued(fields)))
+		if err != nil || e.Rows[0].Cell.String() != want || e.Rows[0].Figure.Unit() != "% of packets" {
+			t.Errorf("%s: %v, %v", fields, err, e)
+		}
+	}
+}
+
 func TestBadExperiments(t *testing.T) {
 	for text, want := range map[string]string{
 		"  - {name: a, title: A}\n": "x.yaml:7:5: the row states neither",
@@ -118,6 +136,15 @@ func TestBadExperiments(t *testing.T) {
 		"  - {name: a, title: A, figure: jitter, cell: {tool: udp, transport: veth, runtime: runc, load: 95Mbps, times: 1}}\n":                     "2 to 10",
 		"  - {name: a, title: A, figure: throughput, cell: {tool: tcp, transport: veth, runtime: runc, times: 10}}\n":                              `takes no field "times"`,
 		"  - {name: a, title: A, figure: round_trip, cell: {tool: requests, transport: veth, runtime: runc, message: 10}}\n":                       `takes no field "message"`,
+		queued("face: dpdk, runtime: runc, qdisc: tbf, rate: 1Mbps"):                                                                               "has the queue of a native one",
+		queued("face: native, runtime: vm, qdisc: tbf, rate: 1Mbps"):                                                                               "are not those of a queue",
+		queued("face: native, runtime: runc, qdisc: tbf, rate: 1Mbps, load: 1kpps"):                                                                "sends at a bit rate",
+		queued("face: native, runtime: runc, qdisc: tbf, rate: 1Mbps, message: 17"):                                                                "18 to 1472 bytes",
+		queued("face: native, runtime: runc, qdisc: tbf, rate: 1Mbps, message: 1473"):                                                              "18 to 1472 bytes",
+		queued("face: native, runtime: runc, qdisc: tbf"):                                                                                          `needs the field "rate"`,
+		queued("face: netdev, runtime: runc, qdisc: prio, rate: 1Mbps"):                                                                            "only classes of a native port",
+		queued("face: native, runtime: runc, qdisc: prio, rate: 1Mbps, queue: codel"):                                                              "only classes of a native port",
+		"  - {name: a, title: A, figure: throughput, cell: {tool: tcp, transport: veth, runtime: runc, qdisc: prio, rate: 1Mbps}}\n":               "only classes of a native port",
 		batched("netdev", 65): "1 to 64",
 		batched("native", 1):  "x.yaml:7:142: only ports with face netdev",
 		"  - {name: a, title: A, figure: round_trip, cell: {tool: echo, transport: shm, runtime: runc}}\n":                                 `needs the field "face"`,
