@@ -23,7 +23,7 @@ var published embed.FS
 
 // own are experiments of Drayage itself, without published figures.
 //
-//go:embed fronthaul.yaml
+//go:embed fronthaul.yaml queues.yaml
 var own embed.FS
 
 // Names are the published experiments, in alphabetical order.
