@@ -52,7 +52,7 @@ func TestCompletion(t *testing.T) {
 		"run --profile ":      "quick standard thorough",
 		"bench --profile ":    "quick paper",
 		"bench k17-fig":       "k17-fig15 k17-fig16 k17-fig17 k17-fig18 k17-fig6",
-		"bench q":             "quick",
+		"bench qui":           "quick",
 		"plan ":               "yaml yml",
 		"compare --format be": "benchstat",
 		"--color ":            "always auto never",
