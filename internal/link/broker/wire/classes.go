@@ -41,7 +41,6 @@ const (
 	ClassECN                  // CoDel and FQ-CoDel mark packets
 	ClassRealtime             // slots of CLOCK_REALTIME
 
-	classFlags = 1<<iota - 1
 )
 
 // Class is a traffic class.
