@@ -85,6 +85,7 @@ type Function struct {
 	Command   []string          `json:"command,omitempty"`
 	Env       map[string]string `json:"env,omitempty"`
 	CPUs      CPURequest        `json:"cpus,omitempty"`
+	Compute   *Compute          `json:"compute,omitempty"`   // nil: CPUs are its own
 	Memory    units.Bytes       `json:"memory,omitempty"`    // 0: no limit
 	Split     Split             `json:"split,omitempty"`     // towards the core; empty: none
 	Pids      int               `json:"pids,omitempty"`      // 0: the runtime's default of 512
@@ -117,6 +118,12 @@ func (c CPURequest) Number() int {
 		return len(c.Set)
 	}
 	return c.Count
+}
+
+// Compute is the time that a function must get of each of its CPUs.
+type Compute struct {
+	Share    units.Ratio    `json:"share"`
+	Deadline units.Duration `json:"deadline"`
 }
 
 // HugePages is the maximum hugetlb memory of one page size for a function.

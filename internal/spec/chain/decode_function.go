@@ -44,6 +44,8 @@ var functionFields = []parse.Field[Function]{
 		schema.Schema{{Name: "type", Value: "object"}, {Name: "propertyNames", Value: schema.Schema{{Name: "pattern", Value: "^[A-Za-z_][A-Za-z0-9_]*$"}}}, {Name: "additionalProperties", Value: schema.Schema{{Name: "type", Value: []string{"string", "number", "boolean"}}}}}, decodeEnv, func(f *Function) *map[string]string { return &f.Env }),
 	parse.ReadField("cpus", "The CPUs that the function is pinned to: a number of CPUs, such as 2, which the planner chooses, or text that names them, such as \"0-2,5\". A quoted \"2\" is CPU 2. Default: the function may run on any CPU.",
 		cpusForm(), decodeCpus, func(f *Function) *CPURequest { return &f.CPUs }),
+	{Name: "compute", Doc: "The time that the function must get of each of its CPUs. Functions with compute and one CPU each can share it, if their shares add up to at most 100 %. Without cpus it is a share of one CPU, which the planner chooses.",
+		Form: schema.Ref("compute"), Decode: decodeCompute},
 	parse.ReadField("memory", "The maximum memory of the function, at least 4Mi. Default: no limit.",
 		schema.Ref("size"), DecodeMemory, func(f *Function) *units.Bytes { return &f.Memory }),
 	parse.ValueField("split", "The functional split towards the core at which the function ends, by its option in 3GPP TR 38.801. A link between functions requires the latency and bitrate of the split of that end which is nearer to the antenna, unless it states its own.",
@@ -158,6 +160,7 @@ func checkRuntime(d *parse.Decoder, f *Function, values map[string]*yaml.Node) {
 	only("rootfs", RuntimeRunc, "remove it, or write runtime: runc")
 	only("external", RuntimeExternal, "remove it, or write runtime: external")
 	only("vm", RuntimeVM, "remove it, or write runtime: vm")
+	checkCompute(d, f, values)
 	if f.Runtime == RuntimeVM {
 		checkVM(d, f, values)
 	}
@@ -173,7 +176,7 @@ func checkRuntime(d *parse.Decoder, f *Function, values map[string]*yaml.Node) {
 	if values["external"] == nil {
 		d.FailAt(f.Pos, `add one, such as "external: {container: my-du}"`, "runtime: external needs the field \"external\"")
 	}
-	for _, name := range []string{"command", "env", "cpus", "memory", "pids", "hugepages", "restart", "tuns", "sctp"} {
+	for _, name := range []string{"command", "env", "cpus", "compute", "memory", "pids", "hugepages", "restart", "tuns", "sctp"} {
 		if n := values[name]; n != nil {
 			d.Fail(n, "remove it, or choose another runtime", "%s cannot be given with runtime: external, because Drayage does not start the function", name)
 		}

@@ -50,7 +50,7 @@ func TestParseFillsEveryField(t *testing.T) {
 		APIVersion: "drayage/v1", Kind: "Chain", Name: "full", Policy: Policy{OnInfeasible: Warn, Privileged: true},
 		Functions: []Function{{
 			Name: "cu-up", Runtime: RuntimeRunc, Rootfs: "/srv/cu-up", Command: []string{"/usr/bin/cu-up", "--workers", "2"},
-			Env: map[string]string{"LOG_LEVEL": "info", "SHARDS": "2"}, CPUs: CPURequest{Count: 2}, Memory: 512 << 20, Pids: 64,
+			Env: map[string]string{"LOG_LEVEL": "info", "SHARDS": "2"}, CPUs: CPURequest{Count: 2}, Compute: &Compute{Share: 0.4, Deadline: 500e3}, Memory: 512 << 20, Pids: 64,
 			HugePages: []HugePages{{2 << 20, 64 << 20}, {1 << 30, 1 << 30}}, Restart: RestartOnFailure, SCTP: SCTPUDP,
 			Ports: []Port{
 				{Name: "f1u", Face: FaceNetdev, IP: netip.MustParsePrefix("10.38.0.1/24"), MAC: "02:00:00:00:00:01", MTU: 1600, Queues: 2},

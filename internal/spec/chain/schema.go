@@ -32,6 +32,7 @@ func Definitions() schema.Schema {
 		{Name: "line", Value: parse.ObjectSchema("line", "A line between two hosts.", lineFields)},
 		{Name: "underlay", Value: parse.ObjectSchema("underlay", "The network between simulated hosts: a switch with one line to each host.", underlayFields)},
 		{Name: "function", Value: append(parse.ObjectSchema("function", "A container or process that handles packets (a VNF or CNF).", functionFields), schema.Rules(functionRules)...)},
+		{Name: "compute", Value: parse.ObjectSchema("compute", "The time that a function must get of each of its CPUs. The control group is given the share as its weight, and `dray run` judges it while the other functions on the CPU are busy.", computeFields)},
 		{Name: "vm", Value: parse.ObjectSchema("vm", "The virtual machine of a function with runtime `vm`.", vmFields)},
 		{Name: "hugepages", Value: parse.ObjectSchema("hugepages", "The maximum of huge pages of a function, by page size. With runtime `vm` only pages of 2Mi, and only with dpdk ports: they are part of the machine's memory, by default 512Mi.", hugePageFields)},
 		{Name: "external", Value: append(parse.ObjectSchema("external", "A container or process that Drayage did not start: exactly one of the fields.", externalFields), schema.Rules(externalRules)...)},
@@ -202,6 +203,7 @@ const functionRules = `{
 	          "command": false,
 	          "env": false,
 	          "cpus": false,
+	          "compute": false,
 	          "memory": false,
 	          "pids": false,
 	          "hugepages": false,
@@ -229,6 +231,7 @@ const functionRules = `{
 	      },
 	      "then": {
 	        "properties": {
+	          "compute": false,
 	          "sctp": false,
 	          "hugepages": {
 	            "properties": {

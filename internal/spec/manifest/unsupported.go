@@ -76,6 +76,9 @@ func (r *refusals) queues(q *chain.Qdisc, in string) {
 
 func (r *refusals) function(f *chain.Function, joined map[chain.End]bool) {
 	in := "function " + f.Declared()
+	if f.Compute != nil {
+		r.add(f.FieldPos["compute"], in, "remove compute: `dray run` judges it where all functions are on one host", "a pod gets no share of a CPU yet")
+	}
 	for _, p := range f.Ports {
 		r.queues(p.QoS, in)
 		if !joined[chain.End{Function: f.Name, Port: p.Name}] {
