@@ -3,6 +3,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -24,17 +25,40 @@ func (p *planner) assignCPUs() map[string][]int {
 			given[f.Name] = p.takeSet(f, owner)
 		}
 	}
-	for i := range p.chain.Functions {
-		if f := &p.chain.Functions[i]; f.CPUs.Count > 0 {
-			if cpus := p.takeCount(f, owner); cpus != nil {
-				given[f.Name] = cpus
-			}
+	for _, f := range p.counted() {
+		if cpus := p.takeCount(f, owner); cpus != nil {
+			given[f.Name] = cpus
 		}
 	}
+	p.warnOfShares()
 	if len(owner) > 0 && len(p.freeCPUs(owner)) == 0 {
 		p.warn("every CPU is pinned to a function; the host, switches and instruments must share those CPUs")
 	}
 	return given
+}
+
+// counted are the functions that ask for a number of CPUs: those with CPUs of their own,
+// then those with a share, the largest first, since these find room less easily.
+func (p *planner) counted() []*chain.Function {
+	var all []*chain.Function
+	for i := range p.chain.Functions {
+		if f := &p.chain.Functions[i]; f.CPUs.Count > 0 {
+			all = append(all, f)
+		}
+	}
+	share := func(f *chain.Function) float64 {
+		if p.sharesOne(f) {
+			return float64(f.Compute.Share)
+		}
+		return 1
+	}
+	slices.SortStableFunc(all, func(a, b *chain.Function) int { return cmp.Compare(share(b), share(a)) })
+	return all
+}
+
+// sharesOne reports whether a function may share its only CPU with others.
+func (p *planner) sharesOne(f *chain.Function) bool {
+	return f.Compute != nil && f.CPUs.Number() == 1 && p.on == nil
 }
 
 // heldCPUs is the owner of each CPU that a running link keeps.
@@ -62,7 +86,15 @@ func (p *planner) takeSet(f *chain.Function, owner map[int]string) []int {
 		p.violate(v)
 	}
 	for _, cpu := range f.CPUs.Set {
-		if other, taken := owner[cpu]; taken {
+		other, taken := owner[cpu]
+		if taken && p.shared.takes(f, cpu) {
+			continue
+		}
+		if against := p.checkShares(f, cpu, p.freeCPUs(owner)); taken && against != nil {
+			p.violate(*against)
+			break
+		}
+		if taken {
 			v.Hard = false
 			v.Reason = fmt.Sprintf("CPU %d is already pinned to %s", cpu, other)
 			v.Fix = "give each function its own CPUs; these are free: " + orNone(cpulist.Format(p.freeCPUs(owner)))
@@ -75,12 +107,20 @@ func (p *planner) takeSet(f *chain.Function, owner map[int]string) []int {
 			owner[cpu] = "function " + f.Name
 		}
 	}
+	if p.on == nil {
+		p.shared.add(f, f.CPUs.Set)
+	}
 	return slices.Clone(f.CPUs.Set)
 }
 
 // takeCount chooses CPUs for a function that asks for a number; nil if there are too
 // few.
 func (p *planner) takeCount(f *chain.Function, owner map[int]string) []int {
+	if p.sharesOne(f) {
+		cpus := p.takeShare(f, owner)
+		p.shared.add(f, cpus)
+		return cpus
+	}
 	free, of := p.freeFor(f, owner)
 	if len(free) < f.CPUs.Count {
 		p.violate(Violation{

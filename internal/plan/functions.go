@@ -27,6 +27,7 @@ func (p *planner) placeFunctions() {
 			Host:    p.inv.Host.Hostname,
 			On:      f.Host,
 			CPUs:    cpus[f.Name],
+			Compute: f.Compute,
 			Reason:  p.placementReason(f, cpus[f.Name]),
 		})
 	}
@@ -113,6 +114,8 @@ func (p *planner) placementReason(f *chain.Function, cpus []int) string {
 		where = p.on.reason(f)
 	}
 	switch {
+	case f.Compute != nil && p.on == nil && cpus != nil:
+		return fmt.Sprintf("%s; %s of %s", where, f.Compute.Percent(), cpusOf(cpus))
 	case len(f.CPUs.Set) > 0:
 		return where + "; CPUs named in the chain"
 	case f.CPUs.Count == 0:

@@ -16,6 +16,9 @@ type planner struct {
 	inv   *inventory.Inventory
 	plan  *Plan
 	held  map[string][]int // CPUs that running links keep
+	// shared is how CPUs are given to functions with compute. On hosts with resources
+	// such functions have whole CPUs, and it is empty.
+	shared sharing
 	// on is where the functions of hosts with resources are; nil: there are none.
 	on      *placing
 	explain bool // list the alternatives
@@ -43,7 +46,7 @@ func Explain(c *chain.Chain, inv *inventory.Inventory, held map[string][]int) (*
 }
 
 func newPlanner(c *chain.Chain, inv *inventory.Inventory, held map[string][]int) *planner {
-	return &planner{chain: c, inv: inv, held: held, plan: &Plan{
+	return &planner{chain: c, inv: inv, held: held, shared: sharing{}, plan: &Plan{
 		Chain:      c.Name,
 		Host:       inv.Host.Hostname,
 		Functions:  []Function{},

@@ -111,6 +111,9 @@ func (t *text) functions(p *Plan) {
 		cpus := "any"
 		if f.CPUs != nil {
 			cpus = cpulist.Format(f.CPUs)
+			if f.Compute != nil {
+				cpus += ", " + f.Compute.Percent()
+			}
 		}
 		if t.verbose {
 			rows = append(rows, row(f.Name, f.Runtime, where(f.On, cpus), f.Reason))

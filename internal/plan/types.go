@@ -38,6 +38,7 @@ type Function struct {
 	Host    string            `json:"host"`
 	On      string            `json:"on,omitempty"` // the simulated host
 	CPUs    []int             `json:"cpus"`         // nil: any
+	Compute *chain.Compute    `json:"compute,omitempty"`
 	Reason  string            `json:"reason"`
 	// Alternatives are the other hosts, if they were asked for (Explain).
 	Alternatives []Alternative `json:"alternatives,omitempty"`
