@@ -37,6 +37,7 @@ type Cgroup struct {
 // Limits bounds what the processes of a cgroup may use. Zero fields limit nothing.
 type Limits struct {
 	CPUs      []int             // cpuset; memory comes from their NUMA nodes if these hold Memory and HugePages
+	Share     float64           // of the largest weight for CPU time, 0 to 1, relative to siblings; 0: the usual weight
 	Memory    uint64            // bytes, without swap
 	Pids      int               // processes and threads
 	HugePages map[uint64]uint64 // page size in bytes → limit in bytes
@@ -117,6 +118,11 @@ func (c Cgroup) create(l Limits, hs []hierarchy) error {
 	}
 	if err := m.Set(res); err != nil {
 		return fmt.Errorf("set limits: %w", err)
+	}
+	if l.Share > 0 {
+		if err := c.weigh(l.Share, hs); err != nil {
+			return err
+		}
 	}
 	if onUnified && len(l.HugePages) > 0 {
 		return limitHugetlb(unified.mount, c.Path, l.HugePages)

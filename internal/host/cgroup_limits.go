@@ -21,6 +21,7 @@ func checkControllers(l Limits, hs []hierarchy) error {
 		asked      bool
 	}{
 		{"cpuset", len(l.CPUs) > 0},
+		{"cpu", l.Share > 0},
 		{"memory", l.Memory > 0},
 		{"pids", l.Pids > 0},
 		{hugetlb, len(l.HugePages) > 0},

@@ -61,6 +61,7 @@ func TestCheckControllers(t *testing.T) {
 		{"v1 without", Limits{Pids: 1}, v1, "mount -t cgroup -o pids cgroup /sys/fs/cgroup/pids"},
 		{"v1 hugetlb", huge, v1, "mount -t cgroup -o hugetlb cgroup /sys/fs/cgroup/hugetlb"},
 		{"v2 with", Limits{Memory: 1, Pids: 1}, v2, ""},
+		{"v2 without weights", Limits{Share: 0.5}, v2, "cpu cgroup controller"},
 		{"v2 without", Limits{CPUs: []int{0}}, v2, "cpuset cgroup controller"},
 		{"v2 memory off", Limits{Memory: 1}, v2[:0], "cgroup_enable=memory"},
 	} {

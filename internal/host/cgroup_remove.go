@@ -125,7 +125,7 @@ func thaw(dir string) {
 }
 
 // removeEmptyParents removes what Create made above the cgroup, if unused: its
-// parents, and the hierarchies that it mounted.
+// parents, their weights, and the hierarchies that it mounted.
 func removeEmptyParents(cgroup string) error {
 	hs, err := hierarchies()
 	if err != nil {
@@ -137,5 +137,5 @@ func removeEmptyParents(cgroup string) error {
 			_ = unix.Rmdir(filepath.Join(h.mount, parent))
 		}
 	}
-	return releaseHierarchies(hs)
+	return errors.Join(lighten(cgroup, hs), releaseHierarchies(hs))
 }

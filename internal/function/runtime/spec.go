@@ -43,6 +43,12 @@ const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bi
 // Limits are the limits of the function's cgroup.
 func (s Spec) Limits() host.Limits {
 	l := host.Limits{CPUs: s.CPUs, Memory: uint64(s.Function.Memory), Pids: s.Function.Pids}
+	if c := s.Function.Compute; c != nil {
+		l.Share = 1 // it has these CPUs for itself
+		if len(s.CPUs) == 1 {
+			l.Share = float64(c.Share)
+		}
+	}
 	if l.Pids == 0 {
 		l.Pids = DefaultPids
 	}

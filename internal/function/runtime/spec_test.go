@@ -52,3 +52,17 @@ func TestHostPages(t *testing.T) {
 		}
 	}
 }
+
+// A function that shares its only CPU weighs its share; one with several has them for itself.
+func TestShareIsTheWeight(t *testing.T) {
+	half := &chain.Compute{Share: 0.5}
+	for _, test := range []struct {
+		compute *chain.Compute
+		cpus    []int
+		want    float64
+	}{{half, []int{1}, 0.5}, {half, []int{1, 2}, 1}, {nil, []int{1}, 0}} {
+		if got := (Spec{Function: chain.Function{Compute: test.compute}, CPUs: test.cpus}).Limits().Share; got != test.want {
+			t.Errorf("%+v: %v", test, got)
+		}
+	}
+}
