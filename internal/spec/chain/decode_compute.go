@@ -13,16 +13,17 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Bounds of a function's compute. A smaller share is less than the kernel's own work. A
+// Bounds of a function's compute. A smaller share would get no more
+// weight than a control group without one has. A
 // shorter deadline is less than a scheduler can promise, and a longer one says nothing.
 const (
-	minShare    = 0.01
+	minShare    = 0.02
 	minDeadline = units.Duration(100 * time.Microsecond)
 	maxDeadline = units.Duration(time.Second)
 )
 
 var computeFields = []parse.Field[Compute]{
-	parse.ReadField("share", "The share of each CPU that the function must get while other functions on the CPU are busy, from 1% to less than 100%.",
+	parse.ReadField("share", "The share of each CPU that the function must get while other functions on the CPU are busy, from 2% to less than 100%.",
 		schema.Ref("ratio"), decodeShare, func(c *Compute) *units.Ratio { return &c.Share }).Must(),
 	parse.ReadField("deadline", "The time in which the function must get its share, from 100us to 1s: share × deadline in any time of this length. So a thread that can run waits for at most (1 − share) × deadline.",
 		schema.Ref("duration"), decodeDeadline, func(c *Compute) *units.Duration { return &c.Deadline }).Must(),
@@ -39,7 +40,7 @@ func decodeShare(d *parse.Decoder, n *yaml.Node) units.Ratio {
 	}
 	v, ok := parse.Quantity(d, n, "share", units.ParseRatio)
 	if ok && v < minShare {
-		d.Fail(n, "write at least 1%", "a share of %s of a CPU is too small to be granted", s)
+		d.Fail(n, "write at least 2%", "a share of %s of a CPU is too small to be granted", s)
 	}
 	return v
 }
