@@ -23,6 +23,7 @@ type chainStatus struct {
 	Supervised    bool                  `json:"supervised"`
 	Supervisor    *host.ProcessID       `json:"supervisor,omitempty"` // the last one, if any
 	Functions     []node.FunctionStatus `json:"functions"`
+	Grants        map[string]node.Grant `json:"grants,omitempty"` // by function with compute
 	Links         []linkStatus          `json:"links"`
 	Broker        *node.Broker          `json:"broker,omitempty"` // if the chain has native ports
 	brokerAnswers bool
@@ -100,6 +101,7 @@ func statusOf(ctx context.Context, n *node.Node, found node.Found) chainStatus {
 	if s.Broker, err = live.Broker(); err != nil {
 		s.Detail = err.Error()
 	}
+	s.Grants = live.Grants()
 	s.Ports, s.brokerAnswers = live.PortDirs(), live.BrokerAnswers()
 	faults := live.LinkFaults()
 	revivals, err := live.Revivals()
@@ -129,6 +131,9 @@ func printStatus(w io.Writer, width int, statuses []chainStatus) error {
 		t.Add("chain "+s.Chain, conditionText(s), s.Detail)
 		for _, f := range s.Functions {
 			t.Add("  function "+f.Name, string(f.Phase), functionDetail(f))
+			if g, ok := s.Grants[f.Name]; ok {
+				t.Add("    compute", "granted", g.String())
+			}
 		}
 		for _, l := range s.Links {
 			t.Add("  link "+l.Name, l.way, fmt.Sprintf("%v%s%s", l.Ends, revivalText(l.Revival), orEmpty(", but ", l.Error)))
