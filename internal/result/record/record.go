@@ -25,7 +25,8 @@ type Trial struct {
 	Run       string `json:"run"` // id of the run
 	ID        string `json:"id"`  // unique within the run
 	Chain     string `json:"chain"`
-	Link      string `json:"link"`
+	Link      string `json:"link"` // empty: Function is measured
+	Function  string `json:"function,omitempty"`
 	From      string `json:"from"` // "function.port" of the sender (client)
 	To        string `json:"to"`   // "function.port" of the receiver (server)
 	Transport string `json:"transport"`
@@ -65,7 +66,8 @@ type Trial struct {
 	Windows    *Windows    `json:"windows,omitempty"` // of a fronthaul's messages
 	Requests   *Requests   `json:"requests,omitempty"`
 	PathMTU    *PathMTU    `json:"path_mtu,omitempty"`
-	Bench      *Bench      `json:"bench,omitempty"` // of a trial of a matrix
+	Compute    *Compute    `json:"compute,omitempty"` // of a function
+	Bench      *Bench      `json:"bench,omitempty"`   // of a trial of a matrix
 	// Experiment is set for a trial of a published experiment.
 	Experiment *Experiment `json:"experiment,omitempty"`
 	Env        Environment `json:"environment"`

@@ -12,16 +12,17 @@ const (
 	NotMeasurable Word = "not measurable" // neither; Needs says what is missing
 )
 
-// Verdict is the judgement of one requirement of one link or path; the worst direction decides.
+// Verdict is the judgement of one requirement of one link, path or function; the worst direction, or CPU, decides.
 type Verdict struct {
 	Link        string   `json:"link"`
-	Path        bool     `json:"path,omitempty"` // Link is the name of a path
-	Requirement string   `json:"requirement"`    // field name in the chain file
-	Required    Figure   `json:"required"`       // "≤ 1.5ms at p99"
-	Measured    Figure   `json:"measured"`       // the point estimate
-	Bound       Figure   `json:"bound"`          // the one-sided bound that decided
-	Basis       string   `json:"basis"`          // the traffic of the figures: "udp, 1,472-byte payload, 1,518-byte frames, one way"
-	Direction   string   `json:"direction"`      // "cu-up.f1u → du.f1u"; the one that decided
+	Path        bool     `json:"path,omitempty"`     // Link is the name of a path
+	Function    bool     `json:"function,omitempty"` // Link is the name of a function
+	Requirement string   `json:"requirement"`        // field name in the chain file
+	Required    Figure   `json:"required"`           // "≤ 1.5ms at p99"
+	Measured    Figure   `json:"measured"`           // the point estimate
+	Bound       Figure   `json:"bound"`              // the one-sided bound that decided
+	Basis       string   `json:"basis"`              // the traffic of the figures: "udp, 1,472-byte payload, 1,518-byte frames, one way"
+	Direction   string   `json:"direction"`          // "cu-up.f1u → du.f1u"; the one that decided
 	Verdict     Word     `json:"verdict"`
 	Reason      string   `json:"reason"`          // one sentence: why this word
 	Needs       string   `json:"needs,omitempty"` // for NotMeasurable: the time, packets or cores needed
