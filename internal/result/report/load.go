@@ -67,6 +67,9 @@ func Load(dir string) (*Data, error) {
 	for _, l := range d.judged() {
 		d.Verdicts = append(d.Verdicts, verdict.Judge(verdict.OfRun(l, d.Trials), d.Trials)...)
 	}
+	for _, f := range d.Plan.Functions {
+		d.Verdicts = append(d.Verdicts, verdict.JudgeCompute(f, d.Trials)...)
+	}
 	if c := d.Run.Cluster; c != nil {
 		d.Verdicts, d.Warnings = c.with(d.Verdicts), append(d.Warnings, c.Warnings...)
 	}

@@ -107,7 +107,7 @@ func (d *Data) Measurements() []Measurement {
 	var order []cell
 	trials := map[cell][]record.Trial{}
 	for _, t := range d.Trials {
-		if t.Warmup {
+		if t.Warmup || t.Function != "" {
 			continue
 		}
 		c := cell{t.Link, t.From, t.To, t.Instrument.Name, t.Quantity, loadOf(t), t.CrossCheck, t.Passive}

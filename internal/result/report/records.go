@@ -37,6 +37,9 @@ func recordOf(number int, t record.Trial) document.Record {
 		what = ownTraffic
 	}
 	title := fmt.Sprintf("%s by %s, %s → %s", what, t.Instrument.Name, t.From, t.To)
+	if t.Function != "" {
+		title = fmt.Sprintf("%s by %s, in %s", what, t.Instrument.Name, t.Function)
+	}
 	if t.Bench != nil || t.Experiment != nil {
 		title = t.ID // which names the configuration
 	}
@@ -67,6 +70,8 @@ func recordJSON(t record.Trial) string {
 
 func resultText(t record.Trial) string {
 	switch {
+	case t.Compute != nil:
+		return cpuTexts(t.Compute)
 	case t.Throughput != nil:
 		return verdict.FormatBitrate(float64(t.Throughput.BitsPerSecond))
 	case t.Latency != nil:

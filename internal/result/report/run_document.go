@@ -48,6 +48,7 @@ func (d *Data) Document() *document.Document {
 		doc.Sections = append(doc.Sections, document.Section{ID: "compared", Title: "Links side by side", Blocks: compared})
 	}
 	doc.Sections = append(doc.Sections, d.linkSections(ms, a)...)
+	doc.Sections = append(doc.Sections, d.computeSections(a)...)
 	doc.Sections = append(doc.Sections, d.placeSections()...)
 	doc.Sections = append(doc.Sections, legendSection(legend), d.phaseSection(), d.environmentSection(), sourceSection("chain", "Chain file", ChainFile, d.ChainText))
 	return doc
@@ -74,7 +75,7 @@ func (d *Data) next() []string {
 	var out []string
 	switch {
 	case len(d.Verdicts) == 0:
-		return []string{"Next: add `requires` to a link in the chain file, to have it judged."}
+		return []string{"Next: add `requires` to a link in the chain file, or `compute` to a function, to have it judged."}
 	case n[verdict.Met] == len(d.Verdicts):
 		return []string{fmt.Sprintf("Next: `dray compare %s OTHER` compares this run with another.", d.Dir)}
 	case n[verdict.Missed] > 0:
@@ -101,7 +102,7 @@ func (d *Data) linkHrefs() map[string]string {
 
 func (d *Data) verdictBlocks(a anchors) []document.Block {
 	if len(d.Verdicts) == 0 {
-		return []document.Block{{On: document.Page, Paragraphs: []string{"No link or path of this chain requires anything, so there is nothing to judge."}}}
+		return []document.Block{{On: document.Page, Paragraphs: []string{"No link, path or function of this chain requires anything, so there is nothing to judge."}}}
 	}
 	hrefs := d.linkHrefs()
 	t := &document.Table{Label: "Verdicts", Columns: []document.Column{

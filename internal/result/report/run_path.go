@@ -4,7 +4,6 @@ package report
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/drayage/dray/internal/plan"
@@ -15,10 +14,25 @@ import (
 
 // subjects is the heading of what the verdicts are about.
 func subjects(vs []verdict.Verdict) string {
-	if slices.ContainsFunc(vs, func(v verdict.Verdict) bool { return v.Path }) {
-		return "Link or path"
+	of := map[string]bool{}
+	for _, v := range vs {
+		of["link"] = of["link"] || !v.Path && !v.Function
+		of["path"], of["function"] = of["path"] || v.Path, of["function"] || v.Function
 	}
-	return "Link"
+	var words []string
+	for _, word := range []string{"link", "path", "function"} {
+		if of[word] || word == "link" && of["path"] {
+			words = append(words, word)
+		}
+	}
+	if len(words) == 0 {
+		return "Link"
+	}
+	text := strings.Join(words, ", ")
+	if at := strings.LastIndex(text, ", "); at >= 0 {
+		text = text[:at] + " or " + text[at+2:]
+	}
+	return strings.ToUpper(text[:1]) + text[1:]
 }
 
 // courseText is a path's ends, and the functions between them.
