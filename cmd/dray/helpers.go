@@ -7,6 +7,7 @@ import (
 
 	"github.com/drayage/dray/internal/function/docker"
 	"github.com/drayage/dray/internal/link/afpacket"
+	"github.com/drayage/dray/internal/measure/spinner"
 )
 
 // relayCommand is the process behind an af-packet uplink.
@@ -17,6 +18,19 @@ func (a *app) relayCommand() *cobra.Command {
 		Hidden:             true,
 		DisableFlagParsing: true,
 		RunE:               func(cmd *cobra.Command, argv []string) error { return afpacket.RelayMain(cmd.Context(), argv) },
+	}
+}
+
+// spinCommand keeps CPUs busy while a function's compute is measured.
+func (a *app) spinCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:                "spin",
+		Short:              "Keep CPUs busy and measure them (run by `dray run`)",
+		Hidden:             true,
+		DisableFlagParsing: true,
+		RunE: func(cmd *cobra.Command, argv []string) error {
+			return spinner.Main(argv, cmd.InOrStdin(), cmd.OutOrStdout())
+		},
 	}
 }
 

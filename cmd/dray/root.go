@@ -89,7 +89,7 @@ func newRoot(a *app) *cobra.Command {
 		a.reportCommand(), a.compareCommand(), forRoot(a.benchCommand(), "list", "dry-run"), forRoot(a.calibrateCommand()),
 		forRoot(a.topCommand()), forRoot(a.captureCommand()), forRoot(a.traceCommand()), forRoot(a.metricsCommand()), forRoot(a.imageCommand(), withoutArguments),
 		forRoot(a.daemonCommand()), forRoot(a.labCommand()),
-		a.superviseCommand(), a.keepOutputCommand(), a.relayCommand(), a.pauseCommand(),
+		a.superviseCommand(), a.keepOutputCommand(), a.relayCommand(), a.spinCommand(), a.pauseCommand(),
 		a.versionCommand(), a.manCommand(), a.initCommand(), a.explainCommand(), a.importCommand(), a.exportCommand(),
 	)
 	a.complete(root)

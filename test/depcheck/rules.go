@@ -50,7 +50,7 @@ var Repository = Rules{
 			{"record"}, {"stats", "report/plot"}, {"verdict", "calibrate", "report/document"}, {"report"}, {"compare"},
 		}},
 		{Path: "internal/measure", On: []string{"internal/node", "internal/result"}, Floors: [][]string{
-			{"search", "rundir", "microbench"}, {"instrument"}, {"runner", "live"}, {"verify"}, {"chainrun", "trace", "bench"}, {"published"},
+			{"search", "rundir", "microbench", "spinner"}, {"instrument"}, {"runner", "live"}, {"verify"}, {"chainrun", "trace", "bench"}, {"published"},
 		}},
 		{Path: "internal/cluster", On: []string{"internal/measure"}},
 		{Path: "experiments", On: []string{"internal/spec"}},

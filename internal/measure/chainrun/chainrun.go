@@ -162,6 +162,9 @@ func (r *Run) measureAndStart(ctx context.Context, live *node.Live) error {
 	if err := r.Links(ctx, live); err != nil {
 		return err
 	}
+	if err := r.compute(ctx, live); err != nil {
+		return err
+	}
 	if err := r.startAndMeasurePaths(ctx, live); err != nil {
 		return err
 	}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package spinner
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestMain is also the program: its threads spin until they are killed.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "spin" {
+		if err := Main(os.Args[2:], os.Stdin, os.Stdout); err != nil {
+			os.Stderr.WriteString(err.Error())
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// allowed is a CPU that this process may use.
+func allowed(t *testing.T) int {
+	t.Helper()
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil {
+		t.Fatal(err)
+	}
+	for cpu := range 8 * len(set) {
+		if set.IsSet(cpu) {
+			return cpu
+		}
+	}
+	t.Fatal("no CPU")
+	return 0
+}
+
+// Two spinners on one CPU get about half each, and see that they wait.
+func TestSpinnersShareACPU(t *testing.T) {
+	cpu, length := allowed(t), 400*time.Millisecond
+	type one struct {
+		cmd *exec.Cmd
+		in  io.WriteCloser
+		out bytes.Buffer
+	}
+	var both [2]one
+	for i := range both {
+		s := &both[i]
+		s.cmd = exec.Command(os.Args[0], Argv([]int{cpu}, length, 2*time.Second)...)
+		var err error
+		if s.in, err = s.cmd.StdinPipe(); err != nil {
+			t.Fatal(err)
+		}
+		s.cmd.Stdout = &s.out
+		if err := s.cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.cmd.Process.Kill(); _ = s.cmd.Wait() })
+	}
+	time.Sleep(300 * time.Millisecond) // both spin, unless the machine is slow: nothing here relies on it
+	for i := range both {
+		_ = both[i].in.Close()
+	}
+	sum := 0.0
+	for i := range both {
+		_ = both[i].cmd.Wait() // it ends by itself after its --most
+		ready, line, _ := strings.Cut(both[i].out.String(), "\n")
+		var r Result
+		if err := json.Unmarshal([]byte(line), &r); err != nil || ready != Ready || len(r.Threads) != 1 {
+			t.Fatalf("%q: %v", both[i].out.String(), err)
+		}
+		got := r.Threads[0]
+		if got.CPU != cpu || got.Wall < length || got.Time <= 0 || got.Time > got.Wall || got.Longest <= 0 || got.Longest > got.Wall {
+			t.Errorf("%+v", got)
+		}
+		// What it did not get, it waited for: in parts, none longer than all.
+		if missing := got.Wall - got.Time; missing > got.Wall/10 && got.Longest < 100*time.Microsecond {
+			t.Errorf("%v without the CPU, and no wait over %v", missing, got.Longest)
+		}
+		sum += float64(got.Time) / float64(got.Wall)
+	}
+	if sum > 1.3 {
+		t.Errorf("together they got %.2f of one CPU", sum)
+	}
+}
+
+func TestSpinnerRefuses(t *testing.T) {
+	for want, argv := range map[string][]string{
+		"name CPUs":         {"--for", "1s"},
+		"flag provided but": {"--cpu", "1"},
+		"spin on CPU 8000":  {"--cpus", "8000"},
+	} {
+		if err := Main(argv, strings.NewReader(""), io.Discard); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v", argv, err)
+		}
+	}
+	runtime.GOMAXPROCS(runtime.NumCPU())
+}
