@@ -33,6 +33,9 @@ measurable; the exit code gives the worst one (see ` + "`dray --help`" + `). If 
 verdict is still open, its measurement is extended to four times its length,
 unless --rounds or --profile quick limit it.
 
+Functions with compute are measured before their commands start, while a thread
+spins in every function of their CPUs.
+
 Ctrl-C takes the chain down and reports the measurements so far; --resume
 continues such a run with its seed, and measures only the rest. The host, this
 program and the plan must be the same.

@@ -19,6 +19,7 @@ import (
 	"github.com/drayage/dray/internal/measure/live"
 	"github.com/drayage/dray/internal/node"
 	"github.com/drayage/dray/internal/result/verdict"
+	"github.com/drayage/dray/internal/spec/chain"
 )
 
 // columns is the terminal width in these tests.
@@ -86,8 +87,8 @@ func TestHelpFitsTheTerminal(t *testing.T) {
 		t.Fatalf("only %d commands were found", len(commands))
 	}
 	for _, path := range commands {
-		if len(path) > 0 && path[0] == "relay" {
-			continue // it passes its arguments on
+		if len(path) > 0 && (path[0] == "relay" || path[0] == "spin") {
+			continue // their arguments are read elsewhere
 		}
 		text := onTerminal(t, append(path, "--help")...)
 		fits(t, strings.Join(path, " ")+" --help", text)
@@ -118,6 +119,7 @@ func TestStatusFitsTheTerminal(t *testing.T) {
 			Name: "central-unit-user-plane", Phase: node.PhaseFailed, Restarts: 17, Since: time.Unix(1e9, 0),
 			Error: "exec: \"a-program-that-is-not-there\": executable file not found in $PATH",
 		}},
+		Grants: map[string]node.Grant{"central-unit-user-plane": {Compute: chain.Compute{Share: 0.375, Deadline: 12.5e6}, CPUs: []int{17}, Weight: 98304, Largest: 262144}},
 		Links: []linkStatus{{
 			Name: "f1u", way: "ovs-dpdk over vhost-user", Ends: []string{"distributed-unit.f1u", "central-unit-user-plane.f1u"},
 			Error:   "process 12345 of the switch has ended",
