@@ -71,6 +71,8 @@ func (r *Run) check(file string) error {
 			r.Started = t.Start
 		}
 	}
+	// What functions got of their CPUs is judged, and not compared.
+	r.trials = slices.DeleteFunc(r.trials, func(t record.Trial) bool { return t.Function != "" })
 	// The run's machine is the host, not a lab guest that measured part of it.
 	if i := slices.IndexFunc(r.trials, func(t record.Trial) bool { return !slices.Contains(t.Marks, record.MarkLab) }); i >= 0 {
 		r.env = r.trials[i].Env
