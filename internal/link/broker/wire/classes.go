@@ -40,7 +40,6 @@ const (
 	ClassMeta     = 1 << iota // Meta is valid
 	ClassECN                  // CoDel and FQ-CoDel mark packets
 	ClassRealtime             // slots of CLOCK_REALTIME
-
 )
 
 // Class is a traffic class.
