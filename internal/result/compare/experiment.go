@@ -89,7 +89,7 @@ func received(t record.Trial) (float64, bool) {
 
 // otherFigures are figures of trials with checks that are not checks.
 var otherFigures = func() map[string]bool {
-	set := map[string]bool{"packet_rate": true, "throughput": true, "jitter": true, "latency_mean": true, "latency_p99": true}
+	set := map[string]bool{"packet_rate": true, "throughput": true, "jitter": true, "latency_mean": true, "latency_p99": true, "loss": true}
 	for _, f := range experimentFigures {
 		set[f.figure] = true
 	}
