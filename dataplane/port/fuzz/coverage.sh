@@ -23,7 +23,7 @@ profiles=() programs=()
 for target in ring handshake; do
 	fuzz/run.sh "$target" "$seconds" | grep -E 'number_of_executed_units|missing'
 	clang -std=gnu11 -D_GNU_SOURCE -g -O1 -fsanitize=fuzzer,address -fprofile-instr-generate -fcoverage-mapping -DDRAY_VERSION='"fuzz"' \
-		-Iinclude -Isrc -Itests src/*.c src/*/*.c tests/{broker,memory,test}.c "fuzz/$target.c" -pthread -o "$out/$target"
+		-Iinclude -Isrc -Itests src/*.c src/*/*.c tests/{broker,memory,offered,test}.c "fuzz/$target.c" -pthread -o "$out/$target"
 	inputs=("$corpora/$target/corpus")
 	[ ! -d "$corpora/$target/seeds" ] || inputs+=("$corpora/$target/seeds")
 	LLVM_PROFILE_FILE=$out/$target.profraw "$out/$target" -runs=0 "${inputs[@]}" >"$out/$target.txt" 2>&1

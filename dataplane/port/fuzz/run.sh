@@ -15,4 +15,4 @@ if [ "$target" = ring ]; then
 	done <fuzz/seeds.txt
 fi
 exec ../common/fuzz.sh "$out" "$seconds" 1024 -DDRAY_VERSION='"fuzz"' -Iinclude -Isrc -Itests \
-	src/*.c src/*/*.c tests/{broker,memory,test}.c "fuzz/$target.c" -pthread
+	src/*.c src/*/*.c tests/{broker,memory,offered,test}.c "fuzz/$target.c" -pthread
