@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
-
 	"os"
 	"path"
 	"path/filepath"

@@ -46,7 +46,8 @@ type ClassStatus struct {
 }
 
 var (
-	schedulers = [...]string{wire.SchedulerNone: "none", wire.SchedulerStrict: "prio", wire.SchedulerHTB: "htb", wire.SchedulerHFSC: "hfsc"}
+	// Schedulers are the names of what shares a port among classes; "none": there is one.
+	Schedulers = [...]string{wire.SchedulerNone: "none", wire.SchedulerStrict: "prio", wire.SchedulerHTB: "htb", wire.SchedulerHFSC: "hfsc"}
 	// Disciplines are the names of the disciplines of a class.
 	Disciplines = [...]string{wire.DisciplinePFIFO: "pfifo", wire.DisciplineBFIFO: "bfifo", wire.DisciplineSFQ: "sfq",
 		wire.DisciplineCoDel: "codel", wire.DisciplineFQCoDel: "fq_codel", wire.DisciplineSlot: "slot"}
@@ -120,7 +121,7 @@ func (e *end) classesStatus(c *conn, t *wire.Telemetry) *ClassesStatus {
 	}
 	used := t.Classes // checked
 	s.Reported, s.AsOrdered = true, ordered.fulfilledBy(used)
-	s.Scheduler, s.Rate, s.Burst = schedulers[used.Scheduler], used.Rate, used.Burst
+	s.Scheduler, s.Rate, s.Burst = Schedulers[used.Scheduler], used.Rate, used.Burst
 	for i := range min(used.Classes, ordered.Order.Classes) { // more would have no names
 		plan, seen := used.Class[i], t.Class[i]
 		s.Classes = append(s.Classes, ClassStatus{

@@ -52,7 +52,7 @@ func geometryOf(l *Link, queues uint32, messages bool) (wire.Geometry, error) {
 	}
 	g := wire.Geometry{PageSize: wire.Page, Queues: queues, PktSlots: uint32(l.Slots), PktHeadroom: headroom, PktStride: stride(frame)}
 	if l.Slots == 0 {
-		g.PktSlots = defaultSlots
+		g.PktSlots = DefaultSlots
 	}
 	// An odd number of cache lines spreads the headers over all cache sets.
 	if g.PktStride/64%2 == 0 && g.PktStride < wire.PktStrideMax {
@@ -94,8 +94,8 @@ func deviceGeometry(l *Link, g wire.Geometry) (wire.Geometry, error) {
 
 // Defaults of a Link.
 const (
-	ethernetBytes   = 18 // header and one VLAN tag
-	defaultSlots    = 512
+	ethernetBytes   = 18  // header and one VLAN tag
+	DefaultSlots    = 512 // packets in flight per queue and direction
 	defaultMessages = 8
 )
 

@@ -4,21 +4,13 @@ package native
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/drayage/dray/internal/link/broker"
 	"github.com/drayage/dray/internal/link/broker/wire"
 	"github.com/drayage/dray/internal/link/transport"
 	"github.com/drayage/dray/internal/spec/chain"
 )
-
-// disciplines are the kinds of queues in the protocol.
-var disciplines = map[string]uint8{
-	"pfifo": wire.DisciplinePFIFO, "bfifo": wire.DisciplineBFIFO, "sfq": wire.DisciplineSFQ,
-	"codel": wire.DisciplineCoDel, "fq_codel": wire.DisciplineFQCoDel, "slot": wire.DisciplineSlot,
-}
-
-// schedulers are the kinds with classes in the protocol.
-var schedulers = map[string]uint32{"prio": wire.SchedulerStrict, "htb": wire.SchedulerHTB, "hfsc": wire.SchedulerHFSC}
 
 // ClassesOf are the traffic classes for a qdisc, for packets of mtu bytes of layer 3, and
 // the packet buffers that the port needs. Without a qdisc both are zero.
@@ -40,7 +32,7 @@ func ClassesOf(q *chain.Qdisc, mtu int) (*broker.Classes, int, error) {
 		order.Classes++
 	}
 	if len(made.Classes) > 0 {
-		order.Scheduler = schedulers[made.Kind]
+		order.Scheduler = uint32(slices.Index(broker.Schedulers[:], made.Kind))
 	}
 	for i := range made.Classes {
 		class := &made.Classes[i]
@@ -53,7 +45,7 @@ func ClassesOf(q *chain.Qdisc, mtu int) (*broker.Classes, int, error) {
 
 // classOf is the queue of a class.
 func classOf(q *chain.Qdisc) wire.Class {
-	c := wire.Class{Discipline: disciplines[q.Kind], Limit: uint32(q.Limit)}
+	c := wire.Class{Discipline: uint8(slices.Index(broker.Disciplines[:], q.Kind)), Limit: uint32(q.Limit)}
 	switch q.Kind {
 	case "codel", "fq_codel":
 		c.TargetNS, c.IntervalNS = uint32(q.Target), uint32(q.Interval)
@@ -112,11 +104,7 @@ func setClasses(l *broker.Link, s transport.Spec) error {
 		l.Slots = max(l.Slots, slots)
 	}
 	if l.Slots > 0 {
-		l.Slots = max(l.Slots, defaultSlots)
+		l.Slots = max(l.Slots, broker.DefaultSlots)
 	}
 	return nil
 }
-
-// defaultSlots are the packet buffers of a link whose ports queue nothing themselves
-// (broker.Link).
-const defaultSlots = 512

@@ -31,8 +31,8 @@ type Spinner struct {
 	trial  record.Trial
 }
 
-// StartSpinner starts a thread on each CPU, which spins for at most most. dray is its's
-// program file. The caller must call Stop.
+// StartSpinner starts a thread on each CPU, which spins for at most most. dray is the path of
+// its program. The caller must call Stop.
 func StartSpinner(ctx context.Context, dray string, at Endpoint, cpus []int, length, most time.Duration) (*Spinner, error) {
 	argv := append([]string{dray}, spinner.Argv(cpus, length, most)...)
 	p, begin, err := launchHeld(at, argv)
@@ -139,13 +139,8 @@ func latencyTool(ctx context.Context, at Endpoint, q record.Quantity, argv []str
 		return t, nil, err
 	}
 	defer p.kill()
-	ctx, cancel := context.WithTimeout(ctx, length+wakePatience)
-	defer cancel()
-	select {
-	case <-p.finished:
-	case <-ctx.Done():
-		p.kill()
-		return t, nil, fmt.Errorf("%s did not end: %w", argv[0], ctx.Err())
+	if err := p.endsWithin(ctx, argv[0], length+wakePatience); err != nil {
+		return t, nil, err
 	}
 	out := p.out.bytes()
 	t.Duration, t.Raw = time.Since(t.Start), raw(out, p.errOut.bytes())
@@ -153,6 +148,19 @@ func latencyTool(ctx context.Context, at Endpoint, q record.Quantity, argv []str
 		return t, nil, fmt.Errorf("%s: %w: %s%s", argv[0], p.err, p.words(), realtimeHint(p.words()))
 	}
 	return t, out, nil
+}
+
+// endsWithin waits for a program to end, and kills it if it does not.
+func (p *program) endsWithin(ctx context.Context, name string, limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	select {
+	case <-p.finished:
+		return nil
+	case <-ctx.Done():
+		p.kill()
+		return fmt.Errorf("%s did not end: %w", name, ctx.Err())
+	}
 }
 
 // oslatMaxima is oslat's line of the longest interruption of each CPU, in µs.

@@ -41,8 +41,6 @@ func Spin(ctx context.Context, at Endpoint, cpu int, length time.Duration) (reco
 		return t, Stalls{}, errors.New("the program oslat is missing: apt-get install rt-tests")
 	}
 	length = time.Duration(wholeSeconds(length)) * time.Second
-	ctx, cancel := context.WithTimeout(ctx, length+spinWarmUp+wakePatience)
-	defer cancel()
 	argv := []string{"/bin/sh", "-c", spinScript, "sh", path, strconv.Itoa(cpu), strconv.Itoa(wholeSeconds(length))}
 	t.Instrument = record.Instrument{Name: "oslat", Client: argv, Server: []string{}, Placement: "on the host"}
 	if at.Name != "" {
@@ -53,11 +51,8 @@ func Spin(ctx context.Context, at Endpoint, cpu int, length time.Duration) (reco
 		return t, Stalls{}, err
 	}
 	defer p.kill()
-	select {
-	case <-p.finished:
-	case <-ctx.Done():
-		p.kill()
-		return t, Stalls{}, fmt.Errorf("oslat did not end: %w", ctx.Err())
+	if err := p.endsWithin(ctx, "oslat", length+spinWarmUp+wakePatience); err != nil {
+		return t, Stalls{}, err
 	}
 	t.Duration, t.Raw = length, raw(p.out.bytes(), p.errOut.bytes())
 	if p.err != nil {
