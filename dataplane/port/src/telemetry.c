@@ -51,6 +51,12 @@ uint64_t port_count(const struct dray_port *port, unsigned queue, unsigned which
 	       atomic_load_explicit(&q->pool_counters.n[which], memory_order_relaxed);
 }
 
+static void copy_count(_Atomic uint64_t *to, const _Atomic uint64_t *from)
+{
+	atomic_store_explicit(to, atomic_load_explicit(from, memory_order_relaxed),
+			      memory_order_relaxed);
+}
+
 static void write_block(struct dray_port *port, unsigned q)
 {
 	struct telemetry_block *block =
@@ -61,20 +67,9 @@ static void write_block(struct dray_port *port, unsigned q)
 	for (unsigned i = 0; i < COUNTERS; i++)
 		atomic_store_explicit(&block->counters[i], port_count(port, q, i),
 				      memory_order_relaxed);
-	atomic_store_explicit(&block->depth,
-			      atomic_load_explicit(&queue->rx.counters.depth, memory_order_relaxed),
-			      memory_order_relaxed);
+	copy_count(&block->depth, &queue->rx.counters.depth);
 	for (unsigned i = 0; i < HISTOGRAM_SIZE; i++)
-		atomic_store_explicit(
-			&block->histogram[i],
-			atomic_load_explicit(&queue->histogram[i], memory_order_relaxed),
-			memory_order_relaxed);
-}
-
-static void copy_count(_Atomic uint64_t *to, const _Atomic uint64_t *from)
-{
-	atomic_store_explicit(to, atomic_load_explicit(from, memory_order_relaxed),
-			      memory_order_relaxed);
+		copy_count(&block->histogram[i], &queue->histogram[i]);
 }
 
 static void write_class(struct telemetry_class *to, const struct telemetry_class *from)
