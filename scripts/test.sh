@@ -1,20 +1,24 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Run lint and all tests in three lanes at once: most tests wait for a process, a link
+# Run lint and all tests in four lanes at once: most tests wait for a process, a link
 # or a machine to boot, and a core that waits in one lane computes in another.
 #
 #   program  test/e2e, the program as its user runs it; the packages that boot machines
 #   kernel   every other package that starts goroutines or changes the kernel's state,
 #            one package after another
-#   compute  lint, two builds that must be the same, packages that start no goroutine,
-#            the C projects, a little fuzzing, the module kube; then test/docs: the commands of the
-#            documentation
+#   compute  the C projects, a little fuzzing; then test/docs: the commands of the documentation
+#   check    lint, two builds that must be the same, packages that start no goroutine. It waits for
+#            nothing, so the other lanes take the CPUs first.
+#
+# When program and kernel are done:
+#
+#   kube     the module kube
 #
 # Then, alone, for a node that is slow to answer looks like one that has died:
 #
 #   cluster  Drayage on a Kubernetes cluster of two nodes; the long tests are in make test-kube
 #
-# What failed in the lanes program, kernel and cluster, and the tests of the C code, is run once more, alone (scripts/again.sh and
+# What failed in the lanes program, kernel, kube and cluster, and the tests of the C code, is run once more, alone (scripts/again.sh and
 # dataplane/again.sh). The end of the output names the tests that passed only then.
 #
 # Each line of output begins with its lane. The log of each is out/test-LANE.txt, with
@@ -75,26 +79,31 @@ step() {
 	}
 }
 
-# compute_lane returns 2 if only tests of the C code failed.
-compute_lane() {
-	local chosen status=0 project
+# check_lane compiles as lint and make build do, so that nothing is compiled twice.
+check_lane() {
+	local chosen status=0
+	renice -n 10 -p "$BASHPID" >/dev/null
 	step scripts/lint.sh || status=1
 	step scripts/reproducible.sh quick || status=1
 	mapfile -t chosen < <(matching "$sequential")
-	# As lint and make build compile, so that nothing is compiled twice.
 	[ ${#chosen[@]} -eq 0 ] || CGO_ENABLED=0 go_test -trimpath "${chosen[@]}" || status=1
+	return "$status"
+}
+
+# compute_lane returns 2 if only tests of the C code failed.
+compute_lane() {
+	local chosen status=0 project
 	for project in port gen iq pmd vnf sctp; do
-		dataplane/test.sh "$project" || status=$((status == 1 ? 1 : 2))
+		dataplane/test.sh "$project" || status=2
 	done
 	scripts/fuzz.sh "${FUZZ_SMOKE:-2s}" || status=1
-	step kubernetes || status=1
 	mapfile -t chosen < <(matching "$guides")
 	[ ${#chosen[@]} -eq 0 ] || raced "${chosen[@]}" || status=1
 	return "$status"
 }
 
-# kubernetes tests the module kube, which needs a newer Go than the rest.
-kubernetes() (
+# kube_lane tests the module kube, which needs a newer Go than the rest.
+kube_lane() (
 	cd kube
 	export GOTOOLCHAIN=auto
 	raced ./api/... ./cmd/... ./internal/... ./test/monitoring
@@ -154,18 +163,24 @@ mkdir -p out
 printf '\n== compiling for the race detector\n'
 CGO_ENABLED=1 "$go" build -trimpath -race "$@"
 
-printf '\n== testing in three lanes; kernel tests use namespaces of their own\n'
+printf '\n== testing in four lanes; kernel tests use namespaces of their own\n'
 status=0
 lane program program_lane
 lane kernel kernel_lane
 lane compute compute_lane
+lane check check_lane
 failed=() computed=0
 wait "${lanes[0]}" || failed+=(program)
 wait "${lanes[1]}" || failed+=(kernel)
+lane kube kube_lane
 wait "${lanes[2]}" || computed=$?
+wait "${lanes[3]}" || status=1
+wait "${lanes[4]}" || failed+=(kube)
 rm -f out/test-*-again.txt
 for name in "${failed[@]}"; do
-	lane "$name-again" scripts/again.sh "out/test-$name.txt" env CGO_ENABLED=1 "${go_test[@]}" -trimpath -race
+	place=()
+	[ "$name" != kube ] || place=(-C kube GOTOOLCHAIN=auto)
+	lane "$name-again" scripts/again.sh "out/test-$name.txt" env "${place[@]}" CGO_ENABLED=1 "${go_test[@]}" -trimpath -race
 	wait "${lanes[-1]}" || status=1
 done
 if [ "$computed" -eq 2 ]; then
@@ -181,9 +196,9 @@ else
 	: >out/test-cluster.txt
 fi
 # Once more at the end, which is all that some people read.
-[ "$status" -eq 0 ] || grep -h -E -B 15 -A 8 '^ *--- FAIL|^FAIL|^panic:|/test\.txt:.* (FAIL|TIMEOUT|ERROR) ' out/test-{program,kernel,compute,cluster}.txt || true
+[ "$status" -eq 0 ] || grep -h -E -B 15 -A 8 '^ *--- FAIL|^FAIL|^panic:|/test\.txt:.* (FAIL|TIMEOUT|ERROR) ' out/test-{program,kernel,compute,check,kube,cluster}.txt || true
 grep -s -h -A 3 '^These tests failed while others ran' out/test-*-again.txt out/test-cluster.txt || true
 printf '\n== the 30 slowest tests, in seconds\n'
-for lane in program kernel compute cluster; do slowest "$lane"; done | sort -rn | sed -n 1,30p
+for lane in program kernel compute check kube cluster; do slowest "$lane"; done | sort -rn | sed -n 1,30p
 echo "tests took $((SECONDS - start)) s"
 [ "$status" -eq 0 ]
