@@ -35,7 +35,8 @@ struct scheduler;
 
 /*
  * A queueing discipline. put takes a packet, and may drop this one or others (class_drop). take
- * returns the packet that leaves next, or ITEM_NONE if none is left: it may drop others.
+ * returns the packet that leaves next, or ITEM_NONE if none is left: it may drop others. init and
+ * end may be NULL: it has no more than the class's queue.
  */
 struct discipline {
 	int (*init)(struct class *c);
@@ -125,7 +126,7 @@ extern const struct discipline fifo_discipline, codel_discipline, fair_disciplin
 /*
  * How classes share the port. pick returns the class that sends next, of those that wait, or
  * CLASS_NONE; *wait is then the ns until one may. waiting and charge tell it what happens: a class
- * has its first packet, and a packet of so many bytes has left.
+ * has its first packet, and a packet of so many bytes has left. init and waiting may be NULL.
  */
 struct sharing {
 	bool peeks; /* it must know the next packet's length */

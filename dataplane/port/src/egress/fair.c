@@ -200,5 +200,10 @@ static uint32_t fair_take(struct class *c, uint64_t now)
 	}
 }
 
-const struct discipline fair_discipline = {fair_init, fair_put, fair_take,
-					   fair_shed, fair_end, NULL};
+const struct discipline fair_discipline = {
+	.init = fair_init,
+	.put = fair_put,
+	.take = fair_take,
+	.shed = fair_shed,
+	.end = fair_end,
+};

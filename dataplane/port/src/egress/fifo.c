@@ -3,12 +3,6 @@
  */
 #include "class.h"
 
-static int fifo_init(struct class *c)
-{
-	(void)c;
-	return 0;
-}
-
 static bool fifo_full(const struct class *c, uint32_t item)
 {
 	if (c->plan->discipline == DISCIPLINE_BFIFO)
@@ -36,13 +30,11 @@ static void fifo_shed(struct class *c)
 	class_drop(c, list_take(c, &c->queue), false);
 }
 
-static void fifo_end(struct class *c)
-{
-	(void)c;
-}
-
-const struct discipline fifo_discipline = {fifo_init, fifo_put, fifo_take,
-					   fifo_shed, fifo_end, NULL};
+const struct discipline fifo_discipline = {
+	.put = fifo_put,
+	.take = fifo_take,
+	.shed = fifo_shed,
+};
 
 /* CoDel queues like a FIFO. */
 static uint32_t codel_first(struct class *c, uint64_t now)
@@ -50,5 +42,8 @@ static uint32_t codel_first(struct class *c, uint64_t now)
 	return codel_take(c, &c->codel, &c->queue, now);
 }
 
-const struct discipline codel_discipline = {fifo_init, fifo_put, codel_first,
-					    fifo_shed, fifo_end, NULL};
+const struct discipline codel_discipline = {
+	.put = fifo_put,
+	.take = codel_first,
+	.shed = fifo_shed,
+};

@@ -202,4 +202,10 @@ static void hfsc_charge(struct class *c, uint32_t bytes, uint64_t now)
 	next_packet(c);
 }
 
-const struct sharing hfsc_sharing = {true, hfsc_init, hfsc_waiting, hfsc_pick, hfsc_charge};
+const struct sharing hfsc_sharing = {
+	.peeks = true,
+	.init = hfsc_init,
+	.waiting = hfsc_waiting,
+	.pick = hfsc_pick,
+	.charge = hfsc_charge,
+};

@@ -127,4 +127,9 @@ static void htb_charge(struct class *c, uint32_t bytes, uint64_t now)
 	bucket_charge(&s->root, bytes);
 }
 
-const struct sharing htb_sharing = {false, htb_init, htb_waiting, htb_pick, htb_charge};
+const struct sharing htb_sharing = {
+	.init = htb_init,
+	.waiting = htb_waiting,
+	.pick = htb_pick,
+	.charge = htb_charge,
+};

@@ -84,7 +84,7 @@ static void class_begins(struct class *c, uint64_t now)
 		return;
 	if (c->scheduler->sharing->peeks)
 		c->held = c->discipline->take(c, now);
-	if (class_waits(c))
+	if (class_waits(c) && c->scheduler->sharing->waiting)
 		c->scheduler->sharing->waiting(c, now);
 }
 
@@ -222,7 +222,7 @@ static int class_init(struct scheduler *s, uint32_t i)
 	c->queue.head = ITEM_NONE;
 	c->held = ITEM_NONE;
 	c->report = &s->report[i];
-	return c->discipline->init(c);
+	return c->discipline->init ? c->discipline->init(c) : 0;
 }
 
 static int classes_init(struct scheduler *s)
@@ -267,7 +267,8 @@ int scheduler_new(const struct wire_classes *plan, uint64_t seed, drop_fn *drop,
 	}
 	s->room = s->item_count;
 	classify_init(s);
-	s->sharing->init(s);
+	if (s->sharing->init)
+		s->sharing->init(s);
 	*scheduler = s;
 	return 0;
 }
@@ -279,7 +280,8 @@ static void class_end(struct class *c)
 		class_drop(c, c->held, false);
 	while (c->queue.packets)
 		c->discipline->shed(c);
-	c->discipline->end(c);
+	if (c->discipline->end)
+		c->discipline->end(c);
 }
 
 void scheduler_free(struct scheduler *s)

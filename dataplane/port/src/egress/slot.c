@@ -9,12 +9,6 @@
 
 #define SECOND 1000000000ull
 
-static int slot_init(struct class *c)
-{
-	(void)c;
-	return 0;
-}
-
 /* ns by which the slots' clock is ahead of CLOCK_MONOTONIC. */
 static uint64_t clock_ahead(const struct class *c, uint64_t now)
 {
@@ -86,10 +80,9 @@ static void slot_shed(struct class *c)
 	class_drop(c, list_take(c, &c->queue), false);
 }
 
-static void slot_finish(struct class *c)
-{
-	(void)c;
-}
-
-const struct discipline slot_discipline = {slot_init, slot_put,	   slot_take,
-					   slot_shed, slot_finish, slot_late};
+const struct discipline slot_discipline = {
+	.put = slot_put,
+	.take = slot_take,
+	.shed = slot_shed,
+	.late = slot_late,
+};

@@ -2,17 +2,6 @@
 /* Strict priority: the first class that waits sends next. Also the sharing of a single class. */
 #include "scheduler.h"
 
-static void strict_init(struct scheduler *s)
-{
-	(void)s;
-}
-
-static void strict_waiting(struct class *c, uint64_t now)
-{
-	(void)c;
-	(void)now;
-}
-
 static uint32_t strict_pick(struct scheduler *s, uint64_t now, uint64_t *wait)
 {
 	(void)now;
@@ -31,5 +20,7 @@ static void strict_charge(struct class *c, uint32_t bytes, uint64_t now)
 	bucket_charge(&c->scheduler->root, bytes);
 }
 
-const struct sharing strict_sharing = {false, strict_init, strict_waiting, strict_pick,
-				       strict_charge};
+const struct sharing strict_sharing = {
+	.pick = strict_pick,
+	.charge = strict_charge,
+};
