@@ -12,6 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "egress/egress.h"
 #include "events.h"
 #include "lane.h"
 #include "netdev.h"
@@ -215,20 +216,33 @@ static void on_welcome(struct dray_port *port, const struct wire_message *m, con
 		be_ready(port);
 }
 
-/* A port keeps the classes with which it was opened. */
+/* Queue by other classes from now on. Error: -errno, the port keeps those that it has. */
+static int change_classes(struct dray_port *port, const struct wire_classes *to)
+{
+	struct wire_classes before = port->classes;
+	int ret = 0;
+
+	port->classes = *to;
+	if (port->egress && memcmp(&before, to, sizeof(before)) != 0)
+		ret = egress_change(port);
+	if (ret)
+		port->classes = before;
+	return ret;
+}
+
+/* A port without classes never gets any: the calls of its threads take no lock. */
 static void on_classes(struct dray_port *port, const struct wire_message *m)
 {
+	bool ready = port->control.state == CONTROL_READY;
 	struct wire_message reply;
 
-	if (port->welcome.queues != 1 ||
-	    (port->magic == PORT_MAGIC &&
-	     memcmp(&m->classes, &port->classes, sizeof(port->classes)) != 0)) {
+	if (port->welcome.queues != 1 || (ready && port->classes.classes == 0)) {
 		refuse(port, -EPROTO, WIRE_CLASSES, "these classes are not acceptable");
 		return;
 	}
-	port->classes = m->classes;
 	wire_begin(&reply, FROM_END, WIRE_CLASSES, 0);
-	if (say(port, &reply, NULL, 0) == 0)
+	reply.classed.error = (uint32_t)-change_classes(port, &m->classes);
+	if (say(port, &reply, NULL, 0) == 0 && !ready)
 		be_ready(port);
 }
 
@@ -446,10 +460,9 @@ static void on_message(struct dray_port *port, const struct wire_message *m, int
 		lose(port, -ECONNRESET);
 	else if (greeted && m->header.type == WIRE_WELCOME)
 		on_welcome(port, m, fds);
-	else if (welcomed && m->header.type == WIRE_CLASSES)
+	else if (!greeted && m->header.type == WIRE_CLASSES)
 		on_classes(port, m);
-	else if (greeted || welcomed || m->header.type == WIRE_WELCOME ||
-		 m->header.type == WIRE_CLASSES) {
+	else if (greeted || welcomed || m->header.type == WIRE_WELCOME) {
 		close_all(fds, count);
 		refuse(port, -EPROTO, m->header.type, "not now");
 	} else if (m->header.type == WIRE_OFFER)

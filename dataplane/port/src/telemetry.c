@@ -92,11 +92,12 @@ static void write_class(struct telemetry_class *to, const struct telemetry_class
 /* What classes the port has, and what they have counted. */
 static void write_classes(struct dray_port *port)
 {
-	const struct egress *e = port->queues[0].tx.egress;
+	struct egress *e = port->egress;
 	struct telemetry_header *h = port->telemetry;
 
 	if (!e)
 		return;
+	egress_remind(e);
 	h->classes = e->scheduler->plan;
 	for (unsigned i = 0; i < CLASSES_MAX; i++)
 		write_class(&h->class[i], &e -> scheduler -> report[i]);

@@ -8,20 +8,27 @@
 
 #include "pacer.h"
 
-static int egress_init(struct egress *e, struct dray_port *port)
+/* A scheduler for the port's classes. Error: -errno. */
+static int make_scheduler(struct egress *e, struct scheduler **scheduler)
 {
 	uint64_t seed;
-	int ret;
 
 	if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) != sizeof(seed))
 		seed = clock_ns();
+	return scheduler_new(&e->port->classes, seed, egress_drop, e, scheduler);
+}
+
+static int egress_init(struct egress *e, struct dray_port *port)
+{
+	int ret;
+
 	e->port = port;
 	e->due = UINT64_MAX;
 	e->dir = &port->queues[0].tx;
 	ret = pacer_init(e);
 	if (ret)
 		return ret;
-	ret = scheduler_new(&port->classes, seed, egress_drop, e, &e->scheduler);
+	ret = make_scheduler(e, &e->scheduler);
 	if (ret)
 		pacer_destroy(e);
 	return ret;
@@ -50,6 +57,25 @@ int egress_start(struct dray_port *port)
 	return ret;
 }
 
+int egress_change(struct dray_port *port)
+{
+	struct egress *e = port->egress;
+	struct scheduler *next;
+	int ret = make_scheduler(e, &next);
+
+	if (ret)
+		return ret;
+	scheduler_free(atomic_exchange(&e->next, next)); /* one that nobody has used yet */
+	egress_remind(e);
+	return 0;
+}
+
+void egress_remind(struct egress *e)
+{
+	if (atomic_load_explicit(&e->next, memory_order_relaxed))
+		pthread_cond_signal(&e->wake);
+}
+
 void egress_stop(struct dray_port *port)
 {
 	struct egress *e = port->queues ? port->queues[0].tx.egress : NULL;
@@ -59,6 +85,7 @@ void egress_stop(struct dray_port *port)
 	pacer_stop(e);
 	while (egress_is_pending(e))
 		egress_drop(e, &e->pending[e->pending_at++]);
+	scheduler_free(atomic_exchange(&e->next, NULL));
 	scheduler_free(e->scheduler);
 	e->dir->egress = NULL;
 	port->egress = NULL;

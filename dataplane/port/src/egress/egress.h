@@ -19,8 +19,9 @@
 #define EGRESS_PACE_NS 50000u /* the pacer sleeps for so long at least */
 
 struct egress {
-	pthread_mutex_t lock; /* taken before the port's */
-	struct scheduler *scheduler;
+	pthread_mutex_t lock;		  /* taken before the port's */
+	struct scheduler *scheduler;	  /* replaced under the port's lock as well */
+	_Atomic(struct scheduler *) next; /* replaces it; NULL: nothing does */
 	struct dray_port *port;
 	struct direction *dir;
 	const struct generation *generation; /* whose buffers limit what may wait */
@@ -37,6 +38,15 @@ struct egress {
 
 /* Give an open port the classes of its plan, if it has one. Error: -errno. */
 int egress_start(struct dray_port *port);
+
+/*
+ * Under the port's lock: the port's classes have changed. What waits is dropped as soon as a thread
+ * has the sending side. Error: -errno, everything stays.
+ */
+int egress_change(struct dray_port *port);
+
+/* The pacer did not wait yet when it was told of a change: tell it again. */
+void egress_remind(struct egress *e);
 
 /* Stop sending, drop what waits. No other call uses the port. */
 void egress_stop(struct dray_port *port);

@@ -38,8 +38,27 @@ void egress_drop(void *context, struct dray_pkt *pkt)
 		dray_release(pkt, 1);
 }
 
+/* The port's classes have changed. */
+static void follow_classes(struct egress *e)
+{
+	struct scheduler *next, *before = e->scheduler;
+
+	if (likely(!atomic_load_explicit(&e->next, memory_order_relaxed)))
+		return;
+	pthread_mutex_lock(&e->port->lock); /* telemetry reads it */
+	next = atomic_exchange(&e->next, NULL);
+	if (next)
+		e->scheduler = next;
+	pthread_mutex_unlock(&e->port->lock);
+	if (!next)
+		return;
+	e->generation = NULL; /* follow_room tells the new one */
+	scheduler_free(before);
+}
+
 void egress_run(struct egress *e, uint64_t now)
 {
+	follow_classes(e);
 	follow_room(e);
 	for (;;) {
 		unsigned used;

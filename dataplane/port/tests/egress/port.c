@@ -36,6 +36,14 @@ static void send_all(struct dray_port *port, unsigned n, uint32_t seed)
 	}
 }
 
+static void change_rate(struct dray_port *port, uint64_t rate)
+{
+	pthread_mutex_lock(&port->lock);
+	port->classes.rate = rate;
+	CHECK_EQ(egress_change(port), 0);
+	pthread_mutex_unlock(&port->lock);
+}
+
 /* The application sends, and calls nothing more: the rest leaves at the rate, in order. */
 static void paced(void)
 {
@@ -115,6 +123,9 @@ static void spare(void)
 	p = test_pair(&o, DRAY_MODE_BUSY, 0);
 	send_all(p.a, 1500, 0);
 	CHECK(test_stats(p.a).tx_dropped > 300);
+	change_rate(p.a, RATE / 10);
+	send_all(p.a, 1500, 0); /* drops what waited, then fills the queue again */
+	CHECK(test_stats(p.a).tx_dropped > 1500);
 	test_pair_close(&p);
 }
 
@@ -222,11 +233,49 @@ static void reported(void)
 	CHECK(h->class[0].dropped > 70 && h->class[0].longest_ns > 1000000);
 	CHECK_EQ(h->class[0].queued_most, 20);
 	CHECK_EQ(h->class[0].queued, 0);
+	change_rate(p.a, RATE); /* while nothing waits */
+	UNTIL(h->classes.rate == RATE, test_service(p.a, p.b));
+	CHECK_EQ(h->class[0].packets, 0);
 	munmap((void *)h, LAYOUT_PAGE);
 	test_pair_close(&p);
 }
 
-/* A port is closed while packets wait. */
+/* Other classes take over while packets wait: these are dropped, and the new rate holds. */
+static void changed(void)
+{
+	struct broker_options o = options_of(DISCIPLINE_PFIFO, 300);
+	uint64_t began, took;
+	struct dray_pkt r[32];
+	unsigned got = 0;
+	struct pair p;
+
+	o.classes.rate = RATE / 100;
+	p = test_pair(&o, DRAY_MODE_ADAPTIVE, 0);
+	send_all(p.a, 200, 0);
+	change_rate(p.a, RATE / 50); /* never used, if the next comes first */
+	change_rate(p.a, RATE);
+	UNTIL(test_stats(p.a).tx_dropped + test_stats(p.a).tx_packets == 200,
+	      test_service(p.a, p.b));
+	CHECK(test_stats(p.a).tx_dropped > 150);
+	UNTIL(got == test_stats(p.a).tx_packets, {
+		unsigned n = dray_rx_burst(p.b, 0, r, 32);
+
+		dray_release(r, n);
+		got += n;
+	});
+	began = clock_ns();
+	send_all(p.a, 200, 0);
+	for (uint32_t i = 0; i < 200; i++)
+		test_receive(p.b, 0, LENGTH, i);
+	took = clock_ns() - began;
+	CHECK(took >= 197ull * LENGTH * 8 * 1000000000 / RATE);
+	CHECK(took < 197ull * LENGTH * 8 * 1000000000 / (RATE / 20));
+	UNTIL(test_stats(p.a).held == 0, usleep(1000));
+	UNTIL(p.a->telemetry->classes.rate == RATE, test_service(p.a, p.b));
+	test_pair_close(&p);
+}
+
+/* A port is closed while packets wait, and others classes are to take over. */
 static void closed(void)
 {
 	struct broker_options o = options_of(DISCIPLINE_CODEL, 300);
@@ -237,6 +286,8 @@ static void closed(void)
 		struct pair p = test_pair(&o, DRAY_MODE_BUSY, 0);
 
 		send_all(p.a, 200, 0);
+		if (i == 2)
+			change_rate(p.a, RATE / 2);
 		test_pair_close(&p);
 	}
 	CHECK_EQ(test_open_fds(), fds);
@@ -253,6 +304,7 @@ int main(void)
 	together();
 	rebound();
 	reported();
+	changed();
 	closed();
 	return 0;
 }
