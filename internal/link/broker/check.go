@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
-	"reflect"
 
 	"github.com/drayage/dray/internal/link/broker/wire"
 )
@@ -119,7 +118,7 @@ func (l *Link) equal(other *Link) bool {
 }
 
 // samePorts returns an error if a move would change the ports. A port may come
-// to this host or leave it.
+// to this host or leave it, and one with traffic classes may get others.
 func (l *Link) samePorts(other *Link) error {
 	if len(l.Ends) != len(other.Ends) {
 		return fmt.Errorf("link %s: a move cannot change its %d ends", l.Name, len(l.Ends))
@@ -130,9 +129,10 @@ func (l *Link) samePorts(other *Link) error {
 		if !e.here() || !o.here() {
 			o.Socket, o.Owner = e.Socket, e.Owner
 		}
-		if !reflect.DeepEqual(e.Classes, o.Classes) {
-			return fmt.Errorf("link %s: port %s queues what it sends by qos or max_bitrate, and an open port keeps that: use `dray down` and `dray up` to change the transport", l.Name, e.Port)
+		if (e.Classes == nil) != (o.Classes == nil) {
+			return fmt.Errorf("link %s: port %s queues what it sends before the move or after it, and not both, which an open port cannot change: use `dray down` and `dray up`", l.Name, e.Port)
 		}
+		o.Classes = e.Classes
 		if !(&Link{Ends: []End{e}}).equal(&Link{Ends: []End{o}}) {
 			return fmt.Errorf("link %s: a move cannot change port %s: name, socket, owner, addresses, MTU, queues or quota", l.Name, e.Port)
 		}

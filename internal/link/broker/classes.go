@@ -81,15 +81,16 @@ func (e *end) lacksClasses(c *conn) bool {
 // classesTimeout bounds an end's time to answer CLASSES.
 const classesTimeout = 2 * time.Second
 
-// sendClasses orders the port's traffic classes, directly after WELCOME. There is no new
-// generation before the answer. An adopted link continues meanwhile, without a deadline.
+// sendClasses orders the port's traffic classes: directly after WELCOME, and when they change.
+// There is no new generation before the answer. An adopted link continues meanwhile,
+// without a deadline.
 func (e *end) sendClasses(c *conn, readopted bool) {
 	ordered := e.spec().Classes
 	if ordered == nil {
 		return
 	}
 	order := ordered.Order
-	c.classing = true
+	c.classing, c.unclassed = c.classing+1, ""
 	if !readopted {
 		c.deadline = time.Now().Add(classesTimeout)
 	}
@@ -98,10 +99,12 @@ func (e *end) sendClasses(c *conn, readopted bool) {
 
 // onClassed takes the answer; false if none is due.
 func (e *end) onClassed(c *conn, m *wire.Classed) bool {
-	if !c.classing {
+	if c.classing == 0 {
 		return false
 	}
-	c.classing, c.deadline = false, time.Time{}
+	if c.classing--; c.classing == 0 {
+		c.deadline = time.Time{}
+	}
 	if m.Error != 0 {
 		c.unclassed = fmt.Sprintf("the function cannot queue so: %v", unix.Errno(m.Error))
 		e.link.log.print("port %s: traffic classes: %s", e.spec().Port, c.unclassed)

@@ -242,13 +242,56 @@ func TestClassesOutliveABroker(t *testing.T) {
 	}
 }
 
-// An end keeps the classes with which it opened its port.
-func TestOtherClassesForAnOpenPort(t *testing.T) {
+// A link gets other classes, and more memory, under traffic. An end that has answered the
+// order only once gets nothing new.
+func TestClassesChange(t *testing.T) {
+	s := newFixture(t)
+	c, _ := s.serve()
+	l, to := s.queueing(c)
+	s.overloaded(c, 100)
+	l.Slots, l.Ends[0].Classes = 2048, slow()
+	l.Ends[0].Classes.Order.Rate *= 10
+	testenv.Must(t, c.Relink(context.Background(), l))
+	until(t, "changed", func() bool {
+		got := s.status(c, "f1u")
+		used := got.Ends[0].Classes
+		return used != nil && used.AsOrdered && used.Rate == l.Ends[0].Classes.Order.Rate && got.Generation == 2 && got.State == broker.StateActive
+	})
+	to.flows(500)
+	if got := to.seen(); got.Wrong != 0 {
+		t.Errorf("the receiver saw %+v", got)
+	}
+}
+
+func TestEachOrderOfClassesIsAnswered(t *testing.T) {
+	s, c, l := serveClasses(t)
+	a, b := s.raw(l.Ends[0]), s.raw(l.Ends[1])
+	a.greetClasses()
+	b.greet()
+	for limit := range uint32(2) {
+		l.Ends[0].Classes = strict()
+		l.Ends[0].Classes.Order.Class[1].Limit = 10 + limit
+		testenv.Must(t, c.Relink(context.Background(), l))
+		if m, _ := a.expect(wire.TypeClasses); m.Body.(*wire.Classes).Class[1].Limit != 10+limit {
+			t.Errorf("the order is %+v", m.Body)
+		}
+	}
+	a.classed(0)
+	a.classed(0)
+	if got := s.status(c, "f1u"); got.Generation != 0 {
+		t.Errorf("a generation before the last answer: %+v", got)
+	}
+	a.classed(0)
+	a.expect(wire.TypeOffer)
+}
+
+// An end cannot do without classes once it has opened its port with them.
+func TestNoClassesForAnOpenPort(t *testing.T) {
 	s := newFixture(t)
 	c, _ := s.serve()
 	l, _ := s.queueing(c)
 	testenv.Must(t, c.Remove(context.Background(), "f1u"))
-	l.Ends[0].Classes.Order.Rate *= 2
+	l.Ends[0].Classes = nil
 	s.add(c, l)
 	until(t, "refused", func() bool { return s.status(c, "f1u").LastError != "" })
 	if got := s.status(c, "f1u"); !strings.HasSuffix(got.LastError, "restart the function") || got.State == broker.StateActive {

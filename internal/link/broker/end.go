@@ -61,7 +61,7 @@ type conn struct {
 	asked     time.Time
 	stats     *wire.Stats  // its latest answer
 	starts    []*capturing // captures whose start it has not answered
-	classing  bool         // it has not answered CLASSES
+	classing  int          // how many CLASSES it has not answered
 	unclassed string       // why it does not queue so
 
 	failed bool // sweep will close it
@@ -228,7 +228,7 @@ func (e *end) step(now time.Time) {
 		}
 	}
 	if c := e.conn; c != nil && !c.deadline.IsZero() && !now.Before(c.deadline) {
-		if c.classing {
+		if c.classing > 0 {
 			e.refuse(c, unix.ETIMEDOUT, wire.TypeClasses, "no answer to CLASSES in time")
 		}
 		c.failed = true // or the peer of a live end did not come; the end will try again

@@ -24,7 +24,7 @@ func (l *link) wantsGeneration() bool {
 
 // bothWait reports whether both ends of a shared-memory link are connected without a generation.
 func (l *link) bothWait() bool {
-	welcomed := func(e *end) bool { return e.conn != nil && e.conn.welcomed && !e.conn.classing && !e.conn.failed }
+	welcomed := func(e *end) bool { return e.conn != nil && e.conn.welcomed && e.conn.classing == 0 && !e.conn.failed }
 	return l.entry.Link.Kind == KindShm && l.phase == phaseNone && welcomed(l.ends[0]) && welcomed(l.ends[1])
 }
 

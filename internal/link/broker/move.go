@@ -4,6 +4,7 @@ package broker
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -11,7 +12,7 @@ import (
 )
 
 // relink moves the link to the given configuration. The ends stay on the old
-// generation until they are live on the next.
+// generation until they are live on the next. They queue by other traffic classes at once.
 func (l *link) relink(to Link) error {
 	if err := l.entry.Link.samePorts(&to); err != nil {
 		return err
@@ -20,7 +21,7 @@ func (l *link) relink(to Link) error {
 	if err != nil {
 		return err
 	}
-	moved := l.entry
+	before, moved := l.entry.Link, l.entry
 	moved.Link, moved.Inode = to, 0
 	if err := l.broker.journal.save(&moved); err != nil {
 		for _, e := range come { // the link has not changed
@@ -39,6 +40,9 @@ func (l *link) relink(to Link) error {
 		default:
 			if err := writeSampleShift(c.telemetry, to.sampleShift()); err != nil {
 				return err
+			}
+			if !reflect.DeepEqual(before.Ends[e.side].Classes, e.spec().Classes) {
+				e.sendClasses(c, false)
 			}
 		}
 	}
