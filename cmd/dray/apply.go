@@ -26,7 +26,7 @@ difference, and touches only what differs:
   add      a new function or link
   remove   a function or link that the file no longer has
   replace  a link that must be rebuilt: its ports disappear for a moment
-  move     a link between native ports to another transport, under traffic
+  move     a link between native ports to another transport, or to other queues, under traffic
   update   recorded values only, such as a link's requirements
 
 Everything else keeps running, with its traffic. A change that needs the chain to

@@ -182,3 +182,41 @@ func TestDifference(t *testing.T) {
 		}
 	}
 }
+
+// Queues of ports that queue in user space change under traffic; none begin or end to.
+func TestDifferenceOfQueues(t *testing.T) {
+	native := strings.NewReplacer("/24,", "/24, face: native,", "transport: bridge", "transport: shm").Replace(pairYAML)
+	queued := func(limit string, q *chain.Qdisc) (*chain.Chain, *plan.Plan) {
+		c, p := planned(t, strings.Replace(native, "transport: shm", "transport: shm"+limit, 1))
+		p.Links[0].Shape = q
+		for i := range p.Links[0].Ends {
+			p.Links[0].Ends[i].Backend = plan.BackendShm
+		}
+		return c, p
+	}
+	none := func() (*chain.Chain, *plan.Plan) { return queued("", nil) }
+	slow := func() (*chain.Chain, *plan.Plan) {
+		return queued(", qos: {qdisc: tbf, rate: 1Mbps}", &chain.Qdisc{Kind: "tbf", Rate: 1e6})
+	}
+	fast := func() (*chain.Chain, *plan.Plan) {
+		return queued(", qos: {qdisc: tbf, rate: 2Mbps}", &chain.Qdisc{Kind: "tbf", Rate: 2e6})
+	}
+	const refused = "has opened its native port"
+	for _, test := range []struct {
+		name     string
+		from, to func() (*chain.Chain, *plan.Plan)
+		want     string
+	}{
+		{"another rate", slow, fast, "move"},
+		{"the first queues", none, slow, refused},
+		{"no queues any more", slow, none, refused},
+	} {
+		l := &Live{}
+		l.Chain, l.State.Plan = test.from()
+		l.State.Sandboxes = map[string]*runtime.Sandbox{"a": {}, "b": {}}
+		got := l.Difference(test.to())
+		if len(got) != 1 || !strings.Contains(string(got[0].Action)+got[0].Refused, test.want) {
+			t.Errorf("%s: %+v, want %q", test.name, got, test.want)
+		}
+	}
+}

@@ -4,6 +4,7 @@ package node
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -23,7 +24,7 @@ const (
 	Restart Action = "restart" // a function's command is stopped and started
 	Update  Action = "update"  // only what is recorded changes: no traffic and no command notices
 	Replace Action = "replace" // a link is removed and made again; its ports are gone for a moment
-	Move    Action = "move"    // a link between native ports gets another transport, under traffic
+	Move    Action = "move"    // a link between native ports gets another transport, or other queues, under traffic
 )
 
 // Kinds of things that change.
@@ -212,7 +213,7 @@ func (l *Live) linkChange(c *chain.Chain, to plan.Link) *Change {
 		return &change
 	}
 	change := Change{What: kindLink, Name: to.Name, Fields: differing(link(l.Chain, to.Name), link(c, to.Name))}
-	moves := hasBrokeredEnd(*was) && len(differing(ports(*was), ports(to))) == 0 && checkMove(was, &to) == nil
+	moves := hasBrokeredEnd(*was) && len(differing(ports(*was), ports(to))) == 0 && slices.Equal(queueing(*was), queueing(to)) && checkMove(was, &to) == nil
 	switch fields := differing(plumbing(*was), plumbing(to)); {
 	case len(fields) == 0 && len(change.Fields) == 0:
 		return nil
@@ -241,15 +242,25 @@ func plumbing(l plan.Link) plan.Link {
 	return l
 }
 
-// ports is a link's plumbing without the transport and its dependents: a move
-// changes only those.
+// ports is a link's plumbing without the transport and its dependents, and without qdiscs: a
+// move changes only those.
 func ports(l plan.Link) plan.Link {
 	l = plumbing(l)
-	l.Transport, l.Forwarding, l.Ends = "", "", slices.Clone(l.Ends)
+	l.Transport, l.Forwarding, l.Shape, l.Ends = "", "", nil, slices.Clone(l.Ends)
 	for i := range l.Ends {
-		l.Ends[i].Backend = ""
+		l.Ends[i].Backend, l.Ends[i].Shape = "", nil
 	}
 	return l
+}
+
+// queueing reports which ends of a link queue what they send in user space. A port begins
+// or ends to do so only when it is opened.
+func queueing(l plan.Link) []bool {
+	var ends []bool
+	for _, e := range l.Ends {
+		ends = append(ends, e.Backend == plan.BackendShm && cmp.Or(e.Shape, l.Shape) != nil)
+	}
+	return ends
 }
 
 // checkLink refuses a link change that adds or removes a port of a function that

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -125,6 +126,40 @@ func TestMaxBitrateOnSharedMemory(t *testing.T) {
 	b.want(0, "down", chain)
 	l.qos = "{qdisc: tbf, rate: 4Mbps}" // so that noise does not leave the verdict open
 	b.measure(0, "run", b.file(offering(chain, offerProgram(t), l)))
+}
+
+// What is sent is limited otherwise while the application keeps sending. A port that was
+// opened with a limit keeps one.
+func TestAnOpenPortIsLimitedOtherwise(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	const chain = "other-limit"
+	program := offerProgram(t)
+	l := offered{name: "ab", transport: "shm", urgent: 1e6, rest: 40e6, requires: "{max_bitrate: 8Mbps}"}
+	file := b.file(offering(chain, program, l))
+	b.want(0, "up", file)
+	defer b.want(0, "down", chain)
+	b.overloaded(chain, "ab", 0)
+	pid := functionPID(t, b, chain, "ab-tx")
+	apply := func(qos, requires string, status int) result {
+		l.qos, l.requires = qos, requires
+		testenv.Must(t, os.WriteFile(file, []byte(offering(chain, program, l)), 0o600))
+		return b.want(status, "apply", file, "--json")
+	}
+	r := apply("{qdisc: prio, rate: 2Mbps, classes: [{name: urgent, dscp: [46]}, {name: rest, child: {qdisc: pfifo, limit: 2000}}]}", "", 0)
+	if got := changesOf(t, r); got != "move link ab" {
+		t.Errorf("applied: %q", got)
+	}
+	if s := b.overloaded(chain, "ab", 0); s.Rate != 2e6 || s.Scheduler != "prio" || len(s.Classes) != 2 || s.Classes[1].Limit != 2000 {
+		t.Errorf("the port queues by %+v", s)
+	}
+	b.limited(chain, "ab", 1, 2e6)
+	if got := functionPID(t, b, chain, "ab-tx"); got != pid {
+		t.Errorf("the application was process %d, and is %d", pid, got)
+	}
+	if r := apply("", "", 1); !strings.Contains(r.String(), "native port p") {
+		t.Errorf("without a limit: %s", r)
+	}
 }
 
 // limited checks that an end of a link receives about a rate, in bit/s: a machine that is
