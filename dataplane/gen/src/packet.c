@@ -38,14 +38,26 @@ static inline void store64(uint8_t *to, uint64_t word)
 static struct words whole_words(const struct packet *p)
 {
 	return (struct words){{
-		[BEGIN] = PACKET_MAGIC | (uint64_t)PACKET_VERSION << 32 | (uint64_t)p->type << 40 |
-			  (uint64_t)p->flags << 48,
-		[STREAM] = p->stream | (uint64_t)p->flow << 32, /* the length is added */
+		/* the version and the length are added */
+		[BEGIN] = PACKET_MAGIC | (uint64_t)p->type << 40 | (uint64_t)p->flags << 48,
+		[STREAM] = p->stream | (uint64_t)p->flow << 32,
 		[SEQUENCE] = p->sequence,
 		[INTENDED] = p->intended,
 		[SENT] = p->sent,
 		[TURNED] = p->turned,
 	}};
+}
+
+/* The version of a packet of that length: its flow and length share 32 bits. */
+static inline uint8_t version_of(uint32_t length)
+{
+	return length > UINT16_MAX ? PACKET_VERSION_LONG : PACKET_VERSION;
+}
+
+/* Where the length is in its word. */
+static inline unsigned length_shift(uint8_t version)
+{
+	return version == PACKET_VERSION_LONG ? 40 : 48;
 }
 
 CRC32C_INLINE uint32_t whole_sum(const struct words *h, crc32c_step *step)
@@ -70,7 +82,8 @@ CRC32C_INLINE unsigned write_whole(struct words h, const struct io_buf *bufs, un
 	const uint32_t length = bufs->length;
 	unsigned i;
 
-	h.w[STREAM] |= (uint64_t)length << 48;
+	h.w[BEGIN] |= (uint64_t)version_of(length) << 32;
+	h.w[STREAM] |= (uint64_t)length << length_shift(version_of(length));
 	for (i = 0; i < n && bufs[i].length == length; i++, h.w[SEQUENCE]++) {
 		uint8_t *data = bufs[i].data;
 
@@ -89,28 +102,39 @@ static bool sensible(const struct packet *p)
 	       p->stream != 0 && !(p->flags & ~(PACKET_WARMUP | PACKET_SUMMED | PACKET_BULK));
 }
 
-CRC32C_INLINE enum packet_verdict read_whole(struct io_buf *buf, bool check, struct words *h,
-					     struct packet *p, crc32c_step *step)
+/* What a whole header says. */
+static inline struct packet packet_of(const struct words *h, uint8_t version)
 {
-	for (unsigned k = 0; k < WORDS; k++)
-		h->w[k] = load64(buf->data + 8 * k);
-	if ((uint32_t)h->w[BEGIN] != PACKET_MAGIC)
-		return PACKET_FOREIGN;
-	if (h->w[SUMS] >> 32 != whole_sum(h, step))
-		return PACKET_CORRUPT;
-	*p = (struct packet){
+	const unsigned shift = length_shift(version);
+
+	return (struct packet){
 		.type = (uint8_t)(h->w[BEGIN] >> 40),
 		.flags = (uint16_t)(h->w[BEGIN] >> 48),
-		.flow = (uint16_t)(h->w[STREAM] >> 32),
-		.length = (uint16_t)(h->w[STREAM] >> 48),
+		.flow = (uint16_t)((h->w[STREAM] & ((1ull << shift) - 1)) >> 32),
+		.length = (uint32_t)(h->w[STREAM] >> shift),
 		.stream = (uint32_t)h->w[STREAM],
 		.sequence = h->w[SEQUENCE],
 		.intended = h->w[INTENDED],
 		.sent = h->w[SENT],
 		.turned = h->w[TURNED],
 	};
+}
+
+CRC32C_INLINE enum packet_verdict read_whole(struct io_buf *buf, bool check, struct words *h,
+					     struct packet *p, crc32c_step *step)
+{
+	uint8_t version;
+
+	for (unsigned k = 0; k < WORDS; k++)
+		h->w[k] = load64(buf->data + 8 * k);
+	if ((uint32_t)h->w[BEGIN] != PACKET_MAGIC)
+		return PACKET_FOREIGN;
+	if (h->w[SUMS] >> 32 != whole_sum(h, step))
+		return PACKET_CORRUPT;
+	version = (uint8_t)(h->w[BEGIN] >> 32);
+	*p = packet_of(h, version);
 	buf->payload_sum = (uint32_t)h->w[SUMS];
-	if ((uint8_t)(h->w[BEGIN] >> 32) != PACKET_VERSION || !sensible(p))
+	if (version != version_of(p->length) || !sensible(p))
 		return PACKET_FOREIGN;
 	if (p->length != buf->length)
 		return PACKET_CORRUPT;
@@ -298,7 +322,7 @@ CRC32C_INLINE enum packet_verdict read_short(const struct io_buf *buf, struct wo
 		.type = kind & PACKET_REPLY,
 		.flags = kind & KIND_WARMUP ? PACKET_WARMUP : 0,
 		.flow = (uint8_t)(begin >> 24),
-		.length = (uint16_t)buf->length,
+		.length = buf->length,
 		.stream = (uint8_t)(begin >> 16),
 		.sequence = begin >> 32,
 		.intended = sent - late_read((uint16_t)(h->w[SHORT_SENT] >> 48)),
@@ -363,7 +387,7 @@ CRC32C_INLINE void write_run(const struct packet *p, const struct io_buf *bufs, 
 CRC32C_INLINE enum packet_verdict read_one(struct io_buf *buf, bool check, struct words *h,
 					   struct packet *p, crc32c_step *step)
 {
-	if (buf->length < PACKET_SHORT || buf->length > PACKET_MAX)
+	if (buf->length < PACKET_SHORT || buf->length > PACKET_LONGEST)
 		return PACKET_FOREIGN;
 	return buf->length < PACKET_HEADER ? read_short(buf, h, p, step)
 					   : read_whole(buf, check, h, p, step);

@@ -11,9 +11,11 @@
 
 #define PACKET_MAGIC 0x4e454744u
 #define PACKET_VERSION 1
-#define PACKET_HEADER 56u /* bytes */
-#define PACKET_SHORT 18u  /* bytes of the short header, for payloads too small for the other */
-#define PACKET_MAX 65507u /* bytes of a UDP payload over IPv4 */
+#define PACKET_VERSION_LONG 2 /* of packets whose length does not fit the header of version 1 */
+#define PACKET_HEADER 56u     /* bytes */
+#define PACKET_SHORT 18u      /* bytes of the short header, for payloads too small for the other */
+#define PACKET_MAX 65507u     /* bytes of a UDP payload over IPv4 */
+#define PACKET_LONGEST 0xffffffu /* bytes, of a port that carries more than UDP */
 #define PACKET_FLOWS 256
 
 enum packet_type { PACKET_DATA = 1, PACKET_END = 2, PACKET_REPLY = 3, PACKET_END_REPLY = 4 };
@@ -28,7 +30,7 @@ enum packet_flags {
 struct packet {
 	uint8_t type;
 	uint16_t flags, flow;
-	uint16_t length; /* bytes, of one that was read */
+	uint32_t length; /* bytes, of one that was read */
 	uint32_t stream;
 	uint64_t sequence;
 	/* ns of CLOCK_MONOTONIC; turned: 0 before a reflector has seen it */

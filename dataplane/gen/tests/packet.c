@@ -234,6 +234,60 @@ static void complete(void)
 	CHECK_EQ(p.sequence, 9);
 }
 
+/*
+ * From 65,536 bytes on the flow has one byte and the length three. A header says in one way only
+ * how long its packet is.
+ */
+static void long_packets(void)
+{
+	static const uint32_t lengths[] = {65535, 65536, 115000, 4u << 20, PACKET_LONGEST};
+	static uint8_t big[PACKET_LONGEST + 1];
+	struct packet p = example(), q;
+	struct io_buf buf = {.data = big};
+	enum packet_verdict verdict;
+
+	p.flow = 255;
+	for (unsigned i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
+		buf.length = lengths[i];
+		buf.payload_sum = packet_fill(big, buf.length, p.sequence);
+		packet_write(&p, &buf, 1);
+		CHECK_EQ(big[4], i ? 2 : 1);
+		CHECK_EQ(packet_read(&buf, 1, true, &q, &verdict), 1);
+		CHECK_EQ(verdict, PACKET_GOOD);
+		CHECK(q.length == buf.length && q.flow == 255 && q.stream == p.stream &&
+		      q.sequence == p.sequence && q.flags == p.flags);
+		big[buf.length - 1] ^= 1;
+		packet_read(&buf, 1, true, &q, &verdict);
+		CHECK_EQ(verdict, PACKET_CORRUPT);
+		buf.length--; /* cut */
+		packet_read(&buf, 1, false, &q, &verdict);
+		CHECK_EQ(verdict, PACKET_CORRUPT);
+	}
+	CHECK(big[12] == 255 && big[13] == 0xff && big[14] == 0xff && big[15] == 0xff);
+	buf.length = PACKET_LONGEST + 1;
+	packet_read(&buf, 1, false, &q, &verdict);
+	CHECK_EQ(verdict, PACKET_FOREIGN);
+}
+
+/* A short packet in the header of version 2, a version that does not exist, and each in a run. */
+static void versions(void)
+{
+	struct packet p = example(), q;
+	uint32_t sum;
+
+	for (unsigned version = 0; version < 4; version++) {
+		const uint8_t shape[] = {LENGTH, 0, 0};
+
+		put(&p, packet_fill(datagram, LENGTH, p.sequence));
+		datagram[4] = (uint8_t)version;
+		if (version == 2)
+			memcpy(datagram + 13, shape, sizeof(shape));
+		sum = crc32c(datagram, 52);
+		memcpy(datagram + 52, &sum, sizeof(sum));
+		CHECK_EQ(get(LENGTH, true, &q), version == 1 ? PACKET_GOOD : PACKET_FOREIGN);
+	}
+}
+
 #define RUN 5u
 
 static uint8_t room[RUN][LENGTH];
@@ -427,6 +481,8 @@ int main(void)
 	every_byte_of_short();
 	lateness();
 	complete();
+	long_packets();
+	versions();
 	runs();
 	ends_of_runs();
 	mixed_run();
