@@ -22,6 +22,7 @@ const (
 	tagSent    = 32
 	tagSum     = 52
 
+	versions   = 2 // 1 and 2, which differ in fields that are not read here
 	typeData   = 1
 	flagWarmup = 1
 
@@ -60,7 +61,7 @@ func find(packet []byte) (tag, bool) {
 
 func read(header []byte) (tag, bool) {
 	le := binary.LittleEndian
-	if header[tagVersion] != 1 || header[tagType] != typeData || le.Uint16(header[tagFlags:])&flagWarmup != 0 ||
+	if v := header[tagVersion]; v < 1 || v > versions || header[tagType] != typeData || le.Uint16(header[tagFlags:])&flagWarmup != 0 ||
 		crc32.Checksum(header[:tagSum], castagnoli) != le.Uint32(header[tagSum:]) {
 		return tag{}, false
 	}

@@ -13,6 +13,11 @@ import (
 	"github.com/drayage/dray/test/testenv"
 )
 
+// sum sets the checksum of a header.
+func sum(header []byte) {
+	binary.LittleEndian.PutUint32(header[tagSum:], crc32.Checksum(header[:tagSum], castagnoli))
+}
+
 // packet is a packet of a stream behind so many bytes of headers.
 func packet(headers int, stream uint32, number uint64, flags uint16) []byte {
 	header := make([]byte, tagSize)
@@ -23,7 +28,7 @@ func packet(headers int, stream uint32, number uint64, flags uint16) []byte {
 	le.PutUint32(header[tagStream:], stream)
 	le.PutUint64(header[tagNumber:], number)
 	le.PutUint64(header[tagSent:], 7000)
-	le.PutUint32(header[tagSum:], crc32.Checksum(header[:tagSum], castagnoli))
+	sum(header)
 	return append(append(make([]byte, headers), header...), "padding"...)
 }
 
@@ -32,6 +37,14 @@ func TestFind(t *testing.T) {
 	for _, headers := range []int{0, 42, 86, headersAtMost} {
 		if got, ok := find(packet(headers, 9, 1<<40, 0)); !ok || got != want {
 			t.Errorf("behind %d bytes: %v, %v", headers, got, ok)
+		}
+	}
+	for version, wanted := range map[byte]bool{0: false, 1: true, 2: true, 3: false} {
+		p := packet(42, 9, 1<<40, 0)
+		p[42+tagVersion] = version
+		sum(p[42:])
+		if got, ok := find(p); ok != wanted || ok && got != want {
+			t.Errorf("version %d: %v, %v", version, got, ok)
 		}
 	}
 	// The magic may be in other headers too.
