@@ -170,7 +170,7 @@ static void take(struct receiver *r)
 	     r->bursts->delay.sum == r->alone->delay.sum);
 }
 
-static uint64_t judged(const struct windows_plane *p)
+static uint64_t judged(const struct windows_kind *p)
 {
 	must(p->after_opening.n == p->on_time + p->late);
 	return p->early + p->on_time + p->late + p->sent_late;
@@ -186,8 +186,7 @@ static void check(const struct tracker *t, uint64_t frames)
 	must(t->delay.n + c->clock_errors == c->received);
 	must(tracker_expected(t) >= c->received);
 	must(c->reordered <= c->received);
-	must(judged(&t->windows.planes[FRONTHAUL_C]) + judged(&t->windows.planes[FRONTHAUL_U]) <=
-	     c->received);
+	must(judged(&t->windows.kinds[0]) + judged(&t->windows.kinds[1]) <= c->received);
 }
 
 static struct tracker *begin(size_t bits)

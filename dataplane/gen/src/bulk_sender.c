@@ -70,7 +70,7 @@ static void write_packet(const struct bulk_sender *b, struct io_buf *buf, unsign
 
 	if (o->check)
 		buf->payload_sum = packet_fill(buf->data, buf->length, packet.sequence);
-	io_write(b->run->io, flow, FRONTHAUL_NO_NUMBER, &packet, buf, 1);
+	io_write(b->run->io, flow, SLOTS_NO_NUMBER, &packet, buf, 1);
 }
 
 int bulk_sender_packet(struct bulk_sender *b, bool measuring)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "clock.h"
+#include "fields.h"
 #include "frame.h"
 #include "units.h"
 
@@ -17,7 +17,6 @@
 #define WINDOW_MAX 10000u /* us */
 /* bytes before the first PRB: Ethernet, VLAN tag, eCPRI, message, application, and section */
 #define U_HEADERS 34u
-#define FIELDS_MAX 200u
 
 /*
  * The windows of the O-RAN software community's fronthaul library (o-du/phy, "xRAN library design",
@@ -33,16 +32,6 @@ static const struct {
 
 enum field { F_SCS, F_PRB, F_LAYERS, F_VLAN, F_T1A_CP, F_T1A_UP, F_T2A_CP, F_T2A_UP };
 
-static bool read_number(const char *text, uint32_t low, uint32_t high, uint32_t *value)
-{
-	uint64_t wide;
-
-	if (!units_number(text, &wide) || wide < low || wide > high)
-		return false;
-	*value = (uint32_t)wide;
-	return true;
-}
-
 static struct fronthaul_window window(const uint32_t us[2])
 {
 	return (struct fronthaul_window){(uint64_t)us[0] * US, (uint64_t)us[1] * US};
@@ -56,25 +45,27 @@ static bool read_window(char *text, struct fronthaul_window *w)
 	if (!dash)
 		return false;
 	*dash = '\0';
-	if (!read_number(text, 0, WINDOW_MAX, &us[0]) ||
-	    !read_number(dash + 1, 1, WINDOW_MAX, &us[1]) || us[0] >= us[1])
+	if (!units_between(text, 0, WINDOW_MAX, &us[0]) ||
+	    !units_between(dash + 1, 1, WINDOW_MAX, &us[1]) || us[0] >= us[1])
 		return false;
 	*w = window(us);
 	return true;
 }
 
-static bool read_field(int field, char *value, struct fronthaul *f)
+static bool read_field(int field, char *value, void *to)
 {
+	struct fronthaul *f = to;
+
 	switch (field) {
 	case F_SCS:
-		return read_number(value, 15, 120, &f->scs) &&
+		return units_between(value, 15, 120, &f->scs) &&
 		       (f->scs == 15 || f->scs == 30 || f->scs == 60 || f->scs == 120);
 	case F_PRB:
-		return read_number(value, 1, PRB_MAX, &f->prb);
+		return units_between(value, 1, PRB_MAX, &f->prb);
 	case F_LAYERS:
-		return read_number(value, 1, LAYERS_MAX, &f->layers);
+		return units_between(value, 1, LAYERS_MAX, &f->layers);
 	case F_VLAN:
-		return read_number(value, 1, VLAN_MAX, &f->vlan);
+		return units_between(value, 1, VLAN_MAX, &f->vlan);
 	case F_T1A_CP:
 	case F_T1A_UP:
 		return read_window(value, &f->t1a[field - F_T1A_CP]);
@@ -104,7 +95,7 @@ static const char *set_windows(struct fronthaul *f)
 
 static uint64_t symbol_ns(const struct fronthaul *f, uint32_t symbol)
 {
-	return symbol * f->slot_ns / FRONTHAUL_SYMBOLS;
+	return symbol * f->slots.slot_ns / FRONTHAUL_SYMBOLS;
 }
 
 /* A group that is due so long before its symbol: in which period, and when in it. */
@@ -112,12 +103,13 @@ static struct fronthaul_group place(const struct fronthaul *f, enum fronthaul_pl
 				    uint32_t symbol)
 {
 	uint64_t before = f->t1a[plane].most_ns, after = symbol_ns(f, symbol);
-	uint64_t ahead = before > after ? (before - after + f->slot_ns - 1) / f->slot_ns : 0;
+	uint64_t ahead =
+		before > after ? (before - after + f->slots.slot_ns - 1) / f->slots.slot_ns : 0;
 
 	return (struct fronthaul_group){.plane = plane,
 					.symbol = symbol,
 					.ahead = ahead,
-					.offset_ns = ahead * f->slot_ns + after - before};
+					.offset_ns = ahead * f->slots.slot_ns + after - before};
 }
 
 /* C-plane messages are first among those due at the same time. */
@@ -130,105 +122,56 @@ static int by_offset(const void *a, const void *b)
 	return (int)one->plane - (int)other->plane;
 }
 
+/* The schedule begins with the C-plane. */
+static void set_slots(struct fronthaul *f)
+{
+	struct slots *s = &f->slots;
+
+	s->groups = FRONTHAUL_GROUPS;
+	s->burst = f->layers;
+	for (uint32_t i = 0; i < s->groups; i++) {
+		bool c_plane = f->groups[i].plane == FRONTHAUL_C;
+
+		s->offset_ns[i] = f->groups[i].offset_ns;
+		s->first = c_plane ? i : s->first;
+		for (uint32_t k = 0; k < s->burst; k++)
+			s->sizes[i * s->burst + k] =
+				c_plane ? FRONTHAUL_C_FRAME : U_HEADERS + PRB_BYTES * f->prb;
+	}
+}
+
 static void set_groups(struct fronthaul *f)
 {
 	uint32_t before[FRONTHAUL_PLANES] = {0};
 
-	f->slot_ns = 15 * NS_PER_MS / f->scs;
+	f->slots.slot_ns = slots_length(f->scs);
 	f->groups[0] = place(f, FRONTHAUL_C, 0);
 	for (uint32_t i = 0; i < FRONTHAUL_SYMBOLS; i++)
 		f->groups[i + 1] = place(f, FRONTHAUL_U, i);
 	qsort(f->groups, FRONTHAUL_GROUPS, sizeof(*f->groups), by_offset);
 	for (uint32_t i = 0; i < FRONTHAUL_GROUPS; i++)
 		f->groups[i].before = before[f->groups[i].plane]++;
-}
-
-static const char *read_fields(char *fields, struct fronthaul *f)
-{
-	char *const names[] = {"scs",	 "prb",	   "layers", "vlan", "t1a-cp",
-			       "t1a-up", "t2a-cp", "t2a-up", NULL};
-	unsigned seen = 0;
-	char *value;
-
-	while (*fields) {
-		int field = getsubopt(&fields, names, &value);
-
-		if (field < 0)
-			return "has a field that it does not know";
-		if (seen & 1u << field)
-			return "has a field twice";
-		if (!value || !read_field(field, value, f))
-			return "has an impossible value";
-		seen |= 1u << field;
-	}
-	return f->scs ? set_windows(f) : "lacks scs=15, 30, 60 or 120";
+	set_slots(f);
 }
 
 const char *fronthaul_read(const char *text, struct fronthaul *f)
 {
-	char fields[FIELDS_MAX];
+	char *const names[] = {"scs",	 "prb",	   "layers", "vlan", "t1a-cp",
+			       "t1a-up", "t2a-cp", "t2a-up", NULL};
 	const char *wrong;
 
-	if (strlen(text) >= sizeof(fields))
-		return "is too long";
-	strcpy(fields, text);
 	*f = (struct fronthaul){.prb = PRB_MAX, .layers = 4, .vlan = 1};
-	wrong = read_fields(fields, f);
+	wrong = fields_read(text, names, read_field, f);
+	if (!wrong && f->scs == 0)
+		wrong = "lacks scs=15, 30, 60 or 120";
+	if (!wrong)
+		wrong = set_windows(f);
 	if (!wrong)
 		set_groups(f);
 	return wrong;
 }
 
-static uint64_t in_period(const struct fronthaul *f)
-{
-	return (uint64_t)FRONTHAUL_GROUPS * f->layers;
-}
-
-static const struct fronthaul_group *group_of(const struct fronthaul *f, uint64_t number)
-{
-	return &f->groups[number % in_period(f) / f->layers];
-}
-
-uint32_t fronthaul_size_max(const struct fronthaul *f)
-{
-	return U_HEADERS + PRB_BYTES * f->prb; /* one PRB is longer than a C-plane message */
-}
-
-uint32_t fronthaul_size(const struct fronthaul *f, uint64_t number)
-{
-	return group_of(f, number)->plane == FRONTHAUL_C ? FRONTHAUL_C_FRAME
-							 : fronthaul_size_max(f);
-}
-
-uint64_t fronthaul_rate(const struct fronthaul *f)
-{
-	return in_period(f) * NS_PER_SECOND / f->slot_ns;
-}
-
-uint64_t fronthaul_first(const struct fronthaul *f, uint64_t ns)
-{
-	uint64_t number = (ns + f->slot_ns - 1) / f->slot_ns * in_period(f);
-
-	while (group_of(f, number)->plane != FRONTHAUL_C)
-		number += f->layers;
-	return number;
-}
-
-uint64_t fronthaul_due(const struct fronthaul *f, uint64_t number)
-{
-	return number / in_period(f) * f->slot_ns + group_of(f, number)->offset_ns;
-}
-
-uint64_t fronthaul_before(const struct fronthaul *f, uint64_t ns)
-{
-	uint64_t n = ns / f->slot_ns * in_period(f);
-
-	for (unsigned i = 0; i < FRONTHAUL_GROUPS && f->groups[i].offset_ns < ns % f->slot_ns; i++)
-		n += f->layers;
-	return n;
-}
-
 uint64_t fronthaul_air(const struct fronthaul *f, const struct fronthaul_symbol *s)
 {
-	return s->slot * f->slot_ns + symbol_ns(f, s->symbol);
+	return s->slot * f->slots.slot_ns + symbol_ns(f, s->symbol);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The downlink of an O-RAN fronthaul (O-RAN.WG4.CUS): which message is due when, its frame, and
- * when its symbol is on air. Slots are counted from 0 of CLOCK_MONOTONIC, at both ends.
+ * when its symbol is on air.
  */
 #ifndef GEN_FRONTHAUL_H
 #define GEN_FRONTHAUL_H
@@ -9,14 +9,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "slots.h"
+
 #define FRONTHAUL_SYMBOLS 14u
 #define FRONTHAUL_GROUPS                                                                           \
 	(FRONTHAUL_SYMBOLS + 1) /* of messages due at once: symbols and C-plane                    \
 				 */
 #define FRONTHAUL_C_FRAME 60u	/* bytes of a C-plane message's frame, padded */
-
-/* The number of a message that belongs to no slot, such as an end packet. */
-#define FRONTHAUL_NO_NUMBER UINT64_MAX
 
 enum fronthaul_plane { FRONTHAUL_C, FRONTHAUL_U, FRONTHAUL_PLANES };
 
@@ -38,7 +37,7 @@ struct fronthaul {
 	uint32_t scs; /* kHz; 0: there is no fronthaul */
 	uint32_t prb, layers, vlan;
 	struct fronthaul_window t1a[FRONTHAUL_PLANES], t2a[FRONTHAUL_PLANES];
-	uint64_t slot_ns;
+	struct slots slots;
 	struct fronthaul_group groups[FRONTHAUL_GROUPS]; /* in the order in which they are due */
 };
 
@@ -55,20 +54,6 @@ struct fronthaul_symbol {
  */
 const char *fronthaul_read(const char *text, struct fronthaul *fronthaul);
 
-/* Bytes of the frame of message `number`, and of the longest. */
-uint32_t fronthaul_size(const struct fronthaul *fronthaul, uint64_t number);
-uint32_t fronthaul_size_max(const struct fronthaul *fronthaul);
-
-/* Messages in a second. */
-uint64_t fronthaul_rate(const struct fronthaul *fronthaul);
-
-/* The C-plane message of the first layer in the first period that begins at this time or later. */
-uint64_t fronthaul_first(const struct fronthaul *fronthaul, uint64_t ns);
-
-/* When a message is due, and how many are due before a time, both counted from number 0. */
-uint64_t fronthaul_due(const struct fronthaul *fronthaul, uint64_t number);
-uint64_t fronthaul_before(const struct fronthaul *fronthaul, uint64_t ns);
-
 /* When a symbol is on air. */
 uint64_t fronthaul_air(const struct fronthaul *fronthaul, const struct fronthaul_symbol *symbol);
 
@@ -84,5 +69,9 @@ uint32_t fronthaul_payload(const uint8_t *frame, uint32_t length);
 /* Which symbol a received message is for: the one nearest to `ns`. false: for none. */
 bool fronthaul_symbol(const struct fronthaul *fronthaul, const uint8_t *frame, uint64_t ns,
 		      struct fronthaul_symbol *symbol);
+
+/* Its receive window; the kind is its plane. false: it has none. */
+bool fronthaul_window(const struct fronthaul *fronthaul, const uint8_t *frame, uint64_t ns,
+		      struct slots_window *window);
 
 #endif

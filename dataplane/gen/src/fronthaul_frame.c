@@ -106,7 +106,7 @@ void fronthaul_write(uint8_t *frame, const struct frame_address *a, uint32_t pay
 	put16(frame + 12, TYPE_VLAN);
 	put16(frame + ETHERNET, PRIORITY << 13 | f->vlan);
 	put16(frame + ETHERNET + 2, TYPE_ECPRI);
-	if (number != FRONTHAUL_NO_NUMBER) {
+	if (number != SLOTS_NO_NUMBER) {
 		write_numbered(frame, f, payload, number);
 		return;
 	}
@@ -136,13 +136,28 @@ bool fronthaul_symbol(const struct fronthaul *f, const uint8_t *frame, uint64_t 
 	const uint8_t type = frame[ECPRI + 1], number = frame[APPLICATION + 1];
 	const uint32_t time = get16(frame + APPLICATION + 2), subframe = time >> 12,
 		       slots = slots_per_subframe(f), all = FRAMES * SUBFRAMES * slots;
-	uint64_t slot = (number * SUBFRAMES + subframe) * slots + (time >> 6 & 0x3f),
-		 at = ns / f->slot_ns, ahead = (slot + all - at % all) % all;
+	uint64_t slot = (number * SUBFRAMES + subframe) * slots + (time >> 6 & 0x3f);
 
 	if (type != MESSAGE_C && type != MESSAGE_U)
 		return false;
 	*s = (struct fronthaul_symbol){.plane = type == MESSAGE_C ? FRONTHAUL_C : FRONTHAUL_U,
-				       .slot = ahead > all / 2 ? at + ahead - all : at + ahead,
+				       .slot = slots_nearest(&f->slots, slot, all, ns),
 				       .symbol = time & 0x3f};
 	return s->symbol < FRONTHAUL_SYMBOLS;
+}
+
+bool fronthaul_window(const struct fronthaul *f, const uint8_t *frame, uint64_t ns,
+		      struct slots_window *w)
+{
+	struct fronthaul_symbol symbol;
+	uint64_t air;
+
+	if (!fronthaul_symbol(f, frame, ns, &symbol))
+		return false;
+	air = fronthaul_air(f, &symbol);
+	*w = (struct slots_window){.kind = symbol.plane,
+				   .opens = air - f->t2a[symbol.plane].most_ns,
+				   .closes = air - f->t2a[symbol.plane].least_ns,
+				   .send_by = air - f->t1a[symbol.plane].least_ns};
+	return true;
 }

@@ -86,7 +86,7 @@ struct packet;
 
 /*
  * As packet_write, with the headers of frames if the port carries frames. `number` is that of the
- * first packet on the schedule, or FRONTHAUL_NO_NUMBER.
+ * first packet on the schedule, or SLOTS_NO_NUMBER.
  */
 void io_write(struct io *io, unsigned flow, uint64_t number, const struct packet *first,
 	      const struct io_buf *bufs, unsigned n);

@@ -205,16 +205,6 @@ static bool between(const char *text, uint64_t low, uint64_t high, uint64_t *val
 	return units_number(text, value) && *value >= low && *value <= high;
 }
 
-static bool between32(const char *text, uint32_t low, uint32_t high, uint32_t *value)
-{
-	uint64_t wide;
-
-	if (!between(text, low, high, &wide))
-		return false;
-	*value = (uint32_t)wide;
-	return true;
-}
-
 static bool time_between(const char *text, uint64_t low, uint64_t high, uint64_t *ns)
 {
 	return units_time(text, ns) && *ns >= low && *ns <= high;
@@ -298,11 +288,11 @@ static bool set_how_to_send(struct options *o, int id, const char *text)
 		o->bulk_text = text;
 		return true; /* check_bulk reads it */
 	case O_DSCP:
-		return between32(text, 0, DSCP_MAX, &o->dscp);
+		return units_between(text, 0, DSCP_MAX, &o->dscp);
 	case O_SIZE:
 		o->imix = strcmp(text, "imix") == 0;
 		return o->imix ||
-		       between32(text, FRAME_HEADERS + PACKET_SHORT, FRAME_MAX, &o->size);
+		       units_between(text, FRAME_HEADERS + PACKET_SHORT, FRAME_MAX, &o->size);
 	case O_RATE:
 		o->rate_text = text;
 		return units_rate(text, &o->rate) && o->rate.per_second <= 1000000000000;
@@ -310,7 +300,7 @@ static bool set_how_to_send(struct options *o, int id, const char *text)
 		o->layer_text = text;
 		return read_layer(text, &o->layer_bytes);
 	case O_BURST:
-		return between32(text, 1, BURST_MAX, &o->burst);
+		return units_between(text, 1, BURST_MAX, &o->burst);
 	case O_GRANULARITY:
 		o->granularity_given = true;
 		return time_between(text, 0, 100000000, &o->granularity_ns);
@@ -318,7 +308,7 @@ static bool set_how_to_send(struct options *o, int id, const char *text)
 		o->catch_up_given = true;
 		return time_between(text, 1, 3600000000000, &o->catch_up_ns);
 	case O_FLOWS:
-		return between32(text, 1, 256, &o->flows);
+		return units_between(text, 1, 256, &o->flows);
 	case O_WARMUP:
 		return between(text, 0, UINT32_MAX, &o->warmup);
 	default:
@@ -333,11 +323,11 @@ static bool set_dpdk(struct options *o, int id, const char *text)
 		o->eal = text;
 		return true;
 	case O_QUEUES:
-		return between32(text, 1, QUEUES_MAX, &o->queues);
+		return units_between(text, 1, QUEUES_MAX, &o->queues);
 	case O_DESCRIPTORS:
-		return between32(text, 32, 32768, &o->descriptors);
+		return units_between(text, 32, 32768, &o->descriptors);
 	case O_MTU:
-		return between32(text, 68, FRAME_MAX - 14, &o->mtu);
+		return units_between(text, 68, FRAME_MAX - 14, &o->mtu);
 	case O_FROM:
 		return read_from(text, o);
 	default:
@@ -356,7 +346,7 @@ static bool set(struct options *o, int id, const char *text)
 	case O_DURATION:
 		return time_between(text, 1, 100000000000000, &o->duration_ns);
 	case O_STREAM:
-		return between32(text, 1, UINT32_MAX, &o->stream);
+		return units_between(text, 1, UINT32_MAX, &o->stream);
 	case O_INTERVAL:
 		return time_between(text, 1000000, 3600000000000, &o->interval_ns);
 	case O_SPIN:
@@ -366,9 +356,9 @@ static bool set(struct options *o, int id, const char *text)
 	case O_BUFFER:
 		return between(text, 4096, 1u << 30, &o->buffer);
 	case O_BATCH:
-		return between32(text, 1, UDP_BATCH, &o->batch);
+		return units_between(text, 1, UDP_BATCH, &o->batch);
 	case O_BESIDE:
-		return between32(text, 0, 100000, &o->beside);
+		return units_between(text, 0, 100000, &o->beside);
 	case O_PEER_TIMEOUT:
 		return time_between(text, 1000000, 3600000000000, &o->peer_timeout_ns);
 	default:

@@ -74,6 +74,12 @@ struct options {
  */
 int options_read(int argc, char **argv, struct options *options);
 
+/* The slots that decide what is sent when; NULL: a rate does. */
+static inline const struct slots *options_slots(const struct options *o)
+{
+	return o->fronthaul_text ? &o->fronthaul.slots : NULL;
+}
+
 const char *options_role(enum role role);
 
 #endif

@@ -117,8 +117,8 @@ static int check_fronthaul(struct options *o, const struct options *usual)
 	wrong = fronthaul_read(o->fronthaul_text, &o->fronthaul);
 	if (wrong)
 		return options_wrong("--fronthaul: %s %s", o->fronthaul_text, wrong);
-	o->size = o->role == ROLE_SINK ? 0 : fronthaul_size_max(&o->fronthaul);
-	o->rate = (struct rate){.per_second = fronthaul_rate(&o->fronthaul)};
+	o->size = o->role == ROLE_SINK ? 0 : slots_size_max(&o->fronthaul.slots);
+	o->rate = (struct rate){.per_second = slots_rate(&o->fronthaul.slots)};
 	o->rate_text = "fronthaul";
 	if (!o->catch_up_given)
 		o->catch_up_ns = t1a[FRONTHAUL_U].most_ns - t1a[FRONTHAUL_U].least_ns;

@@ -29,13 +29,13 @@ static uint64_t mean_units(const struct schedule *s, uint64_t packets)
 	return bits * packets / IMIX;
 }
 
-/* From the next slot on, with messages of a symbol or of the C-plane due together. */
-static struct schedule in_slots(struct schedule s, const struct fronthaul *f)
+/* From the next slot on. */
+static struct schedule in_slots(struct schedule s, const struct slots *slots)
 {
-	s.fronthaul = f;
-	s.first = fronthaul_first(f, s.start_ns);
-	s.start_ns = fronthaul_due(f, s.first);
-	s.burst = f->layers;
+	s.slots = slots;
+	s.first = slots_first(slots, s.start_ns);
+	s.start_ns = slots_due(slots, s.first);
+	s.burst = slots->burst;
 	return s;
 }
 
@@ -53,8 +53,8 @@ struct schedule schedule_begin(const struct options *o, uint64_t start_ns)
 	};
 	unsigned __int128 fit;
 
-	if (o->fronthaul.scs)
-		return in_slots(s, &o->fronthaul);
+	if (options_slots(o))
+		return in_slots(s, options_slots(o));
 	if (s.rate == 0) {
 		if (!o->closed && o->burst == 1)
 			s.burst = IO_BATCH; /* there is no schedule: as many as one call takes */
@@ -70,8 +70,8 @@ struct schedule schedule_begin(const struct options *o, uint64_t start_ns)
 
 uint64_t schedule_due(const struct schedule *s)
 {
-	if (s->fronthaul)
-		return fronthaul_due(s->fronthaul, schedule_number(s));
+	if (s->slots)
+		return slots_due(s->slots, schedule_number(s));
 	return s->rate ? s->start_ns +
 				 (uint64_t)((unsigned __int128)s->units * NS_PER_SECOND / s->rate)
 		       : s->start_ns;
@@ -79,15 +79,15 @@ uint64_t schedule_due(const struct schedule *s)
 
 uint32_t schedule_burst(const struct schedule *s)
 {
-	return s->fronthaul ? s->burst - (uint32_t)(s->packets % s->burst) : s->burst;
+	return s->slots ? s->burst - (uint32_t)(s->packets % s->burst) : s->burst;
 }
 
 uint32_t schedule_mixed_size(const struct schedule *s, uint64_t packet)
 {
 	uint32_t size = imix[packet % IMIX];
 
-	if (s->fronthaul)
-		return fronthaul_size(s->fronthaul, s->first + packet);
+	if (s->slots)
+		return slots_size(s->slots, s->first + packet);
 	return size > s->smallest ? size : s->smallest;
 }
 
@@ -99,8 +99,8 @@ uint64_t schedule_overdue(const struct schedule *s, uint64_t before)
 
 	if (s->rate == 0 || before <= s->start_ns)
 		return 0;
-	if (s->fronthaul) {
-		units = fronthaul_before(s->fronthaul, before);
+	if (s->slots) {
+		units = slots_before(s->slots, before);
 		return units > schedule_number(s) ? units - schedule_number(s) : 0;
 	}
 	units = (uint64_t)(((unsigned __int128)(before - s->start_ns) * s->rate + NS_PER_SECOND -

@@ -11,10 +11,10 @@ struct schedule {
 	bool imix, bits;
 	uint32_t size, smallest;
 	int32_t layer_bytes;
-	uint64_t rate;	/* packets or bits a second; 0: no schedule, always due */
-	uint32_t burst; /* packets due at the same time */
-	const struct fronthaul *fronthaul; /* NULL: at a rate */
-	uint64_t first;			   /* number of the first packet */
+	uint64_t rate;		   /* packets or bits a second; 0: no schedule, always due */
+	uint32_t burst;		   /* packets due at the same time */
+	const struct slots *slots; /* NULL: at a rate */
+	uint64_t first;		   /* number of the first packet */
 	uint64_t start_ns;
 	uint64_t packets; /* whose time is past */
 	uint64_t units;	  /* the same in units of the rate: packets or bits */
@@ -28,7 +28,7 @@ uint64_t schedule_due(const struct schedule *schedule);
 /* Whether frames have different sizes. */
 static inline bool schedule_is_mixed(const struct schedule *schedule)
 {
-	return schedule->imix || schedule->fronthaul;
+	return schedule->imix || schedule->slots;
 }
 
 /* Bytes of the frame of packet i, counted from the first of all. */

@@ -395,7 +395,7 @@ static bool say_end(struct sender *s)
 	if (o->check)
 		buf.payload_sum = packet_fill(buf.data, buf.length, s->sent);
 	end.sent = end.intended = clock_now();
-	io_write(io, 0, FRONTHAUL_NO_NUMBER, &end, &buf, 1);
+	io_write(io, 0, SLOTS_NO_NUMBER, &end, &buf, 1);
 	if (io->ops->send(io, 0, &buf, 1) == 1)
 		return true;
 	io->ops->discard(io, &buf, 1);

@@ -63,6 +63,16 @@ bool units_number(const char *text, uint64_t *value)
 	return *text == '\0' && whole(number, value);
 }
 
+bool units_between(const char *text, uint32_t low, uint32_t high, uint32_t *value)
+{
+	uint64_t wide;
+
+	if (!units_number(text, &wide) || wide < low || wide > high)
+		return false;
+	*value = (uint32_t)wide;
+	return true;
+}
+
 bool units_time(const char *text, uint64_t *ns)
 {
 	static const struct {

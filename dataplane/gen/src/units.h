@@ -12,6 +12,9 @@
 /* "1500", "10k", "2M", "1G": powers of 1000. */
 bool units_number(const char *text, uint64_t *value);
 
+/* The same, from `low` to `high`. */
+bool units_between(const char *text, uint32_t low, uint32_t high, uint32_t *value);
+
 /* "250us", "1.5ms", "0": in ns. */
 bool units_time(const char *text, uint64_t *ns);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether a fronthaul's messages arrive in their O-RAN receive windows. */
+/* Whether messages of slots arrive in their receive windows. */
 #ifndef GEN_WINDOWS_H
 #define GEN_WINDOWS_H
 
@@ -10,11 +10,11 @@
 
 struct windows {
 	const struct fronthaul *fronthaul; /* NULL: nothing is judged */
-	struct windows_plane {
+	struct windows_kind {
 		uint64_t early, on_time, late;
-		uint64_t sent_late;		/* after their transmission window: not judged */
+		uint64_t sent_late;		/* too late to be on time: not judged */
 		struct histogram after_opening; /* ns, of those on time and late */
-	} planes[FRONTHAUL_PLANES];
+	} kinds[SLOTS_KINDS];
 };
 
 /* Judge a message that was received at `now`. */

@@ -38,13 +38,13 @@ static void options(void)
 	for (unsigned i = 0; i < sizeof(bad) / sizeof(*bad); i++)
 		CHECK(fronthaul_read(bad[i], &f) != NULL);
 	f = example("scs=30");
-	CHECK(f.prb == 273 && f.layers == 4 && f.vlan == 1 && f.slot_ns == SLOT);
-	CHECK_EQ(fronthaul_size_max(&f) + 4, 7682); /* with FCS */
-	CHECK_EQ(fronthaul_rate(&f), 120000);
+	CHECK(f.prb == 273 && f.layers == 4 && f.vlan == 1 && f.slots.slot_ns == SLOT);
+	CHECK_EQ(slots_size_max(&f.slots) + 4, 7682); /* with FCS */
+	CHECK_EQ(slots_rate(&f.slots), 120000);
 	CHECK(f.t1a[FRONTHAUL_U].least_ns == 96000 && f.t2a[FRONTHAUL_U].most_ns == 428000);
 	f = example("scs=60,t1a-cp=1-2,t1a-up=3-4,t2a-cp=5-6,t2a-up=7-8,layers=1");
-	CHECK(f.slot_ns == 250000 && f.t2a[FRONTHAUL_C].least_ns == 5000);
-	CHECK_EQ(fronthaul_rate(&f), 60000);
+	CHECK(f.slots.slot_ns == 250000 && f.t2a[FRONTHAUL_C].least_ns == 5000);
+	CHECK_EQ(slots_rate(&f.slots), 60000);
 }
 
 /* Every message is due as long before its symbol as its plane says, and they are in that order. */
@@ -52,25 +52,25 @@ static void in_order(const char *text)
 {
 	struct fronthaul f = example(text);
 	struct frame_address a = {.fronthaul = &f};
-	uint64_t first = fronthaul_first(&f, 7 * SLOT + 1), last = 0, behind = 0;
+	uint64_t first = slots_first(&f.slots, 7 * SLOT + 1), last = 0, behind = 0;
 	uint32_t c_plane = 0;
 
-	CHECK(fronthaul_due(&f, first) >= 7 * SLOT + 1);
-	CHECK_EQ(fronthaul_size(&f, first), 60);
+	CHECK(slots_due(&f.slots, first) >= 7 * SLOT + 1);
+	CHECK_EQ(slots_size(&f.slots, first), 60);
 	for (uint64_t n = first; n < first + 5 * 15ull * f.layers; n++) {
-		uint64_t due = fronthaul_due(&f, n);
+		uint64_t due = slots_due(&f.slots, n);
 		struct fronthaul_symbol s;
 		uint8_t frame[64];
 
 		CHECK(due >= last);
 		behind = due == last ? behind + 1 : 0;
 		CHECK(behind < f.layers);
-		CHECK_EQ(fronthaul_before(&f, due), n - behind);
+		CHECK_EQ(slots_before(&f.slots, due), n - behind);
 		frame_write(frame, &a, 0, 18, n);
 		CHECK(fronthaul_symbol(&f, frame, due, &s));
 		CHECK_EQ(fronthaul_air(&f, &s) - due, f.t1a[s.plane].most_ns);
-		CHECK_EQ(fronthaul_size(&f, n),
-			 s.plane == FRONTHAUL_C ? 60 : fronthaul_size_max(&f));
+		CHECK_EQ(slots_size(&f.slots, n),
+			 s.plane == FRONTHAUL_C ? 60 : slots_size_max(&f.slots));
 		CHECK(s.plane == FRONTHAUL_U || s.symbol == 0);
 		c_plane += s.plane == FRONTHAUL_C;
 		last = due;
@@ -117,7 +117,7 @@ static void frames(void)
 	CHECK_EQ(frame_payload(frame, 60, &headers), 18);
 	frame[21]++;
 	CHECK_EQ(frame_payload(frame, 60, &headers), 0); /* not one section */
-	frame_write(frame, &a, 0, 56, FRONTHAUL_NO_NUMBER);
+	frame_write(frame, &a, 0, 56, SLOTS_NO_NUMBER);
 	CHECK_EQ(frame[19], 64);
 	CHECK_EQ(frame_payload(frame, 98, &headers), 56);
 	CHECK_EQ(frame_payload(frame, 97, &headers), 0);
@@ -167,12 +167,12 @@ static void nearest(void)
 	}
 	frame[29] |= 0x3f;
 	CHECK(!fronthaul_symbol(&f, frame, 0, &s));
-	frame_write(frame, &a, 0, 18, FRONTHAUL_NO_NUMBER);
+	frame_write(frame, &a, 0, 18, SLOTS_NO_NUMBER);
 	CHECK(!fronthaul_symbol(&f, frame, 0, &s));
 }
 
 /* One message at a time relative to its symbol on air, in us: before it are negative ones. */
-static struct windows_plane judged(uint64_t number, int64_t sent_us, int64_t arrived_us)
+static struct windows_kind judged(uint64_t number, int64_t sent_us, int64_t arrived_us)
 {
 	static struct fronthaul f;
 	static struct windows w;
@@ -186,21 +186,21 @@ static struct windows_plane judged(uint64_t number, int64_t sent_us, int64_t arr
 	f = example("scs=30,layers=1");
 	w = (struct windows){.fronthaul = &f};
 	frame_write(frame, &a, 0, 18, number);
-	CHECK(fronthaul_symbol(&f, frame, fronthaul_due(&f, number), &s));
+	CHECK(fronthaul_symbol(&f, frame, slots_due(&f.slots, number), &s));
 	air = fronthaul_air(&f, &s);
-	packet.intended = fronthaul_due(&f, number);
+	packet.intended = slots_due(&f.slots, number);
 	packet.sent = air + (uint64_t)(sent_us * 1000);
 	windows_judge(&w, &buf, &packet, air + (uint64_t)(arrived_us * 1000));
 	buf.headers = 50; /* another kind of frame */
 	windows_judge(&w, &buf, &packet, air);
-	return w.planes[s.plane];
+	return w.kinds[s.plane];
 }
 
 static void windows(void)
 {
 	struct fronthaul f = example("scs=30,layers=1");
-	uint64_t c_plane = fronthaul_first(&f, 9 * SLOT), u_plane = c_plane + 1;
-	struct windows_plane p;
+	uint64_t c_plane = slots_first(&f.slots, 9 * SLOT), u_plane = c_plane + 1;
+	struct windows_kind p;
 
 	p = judged(u_plane, -196, -428);
 	CHECK(p.on_time == 1 && p.early + p.late + p.sent_late == 0 && p.after_opening.max == 0);
@@ -225,11 +225,12 @@ static void windows(void)
 /* The sender's schedule: whole symbols, sizes, and what is too late. */
 static void schedule(void)
 {
-	struct options o = {.fronthaul = example("scs=30"), .size = 7678};
+	struct options o = {
+		.fronthaul_text = "scs=30", .fronthaul = example("scs=30"), .size = 7678};
 	struct schedule s;
 	uint64_t begin;
 
-	o.rate.per_second = fronthaul_rate(&o.fronthaul);
+	o.rate.per_second = slots_rate(&o.fronthaul.slots);
 	s = schedule_begin(&o, 12345678);
 	begin = schedule_due(&s);
 	CHECK(begin >= 12345678 && begin < 12345678 + 2 * SLOT);
