@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fuzz a receiver: the input is frames of two bytes of length and what follows, whose headers and
- * checksums are put right half of the time, in one of the encapsulations. What must hold: accounts
- * balance, whatever came, a burst is taken as its frames would be one by one, and a reply can be
- * written to what was taken, which is then read in the same way.
+ * checksums are put right half of the time, in one of the encapsulations. An input of some lengths
+ * is messages of FAPI instead, a part of which are longer than 65,535 bytes. What must hold:
+ * accounts balance, whatever came, a burst is taken as its frames would be one by one, and a reply
+ * can be written to what was taken, which is then read in the same way.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #include "tracker.h"
 
 #define FRAME 512u
+#define LONG 0x10000u /* bytes of zeros at the end of some messages */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -39,16 +41,21 @@ static void put_right_short(uint8_t *datagram, uint32_t length)
 /* So that the fuzzer gets beyond the checksum. */
 static void put_right(uint8_t *datagram, uint32_t length)
 {
-	static const uint8_t begin[] = {'D', 'G', 'E', 'N', PACKET_VERSION};
-	uint16_t bytes = (uint16_t)length;
+	uint8_t begin[] = {'D', 'G', 'E', 'N', PACKET_VERSION};
+	uint8_t bytes[] = {(uint8_t)length, (uint8_t)(length >> 8), (uint8_t)(length >> 16)};
 	uint32_t sum;
 
 	if (length < PACKET_HEADER) {
 		put_right_short(datagram, length);
 		return;
 	}
+	if (length > UINT16_MAX) {
+		begin[4] = PACKET_VERSION_LONG;
+		memcpy(datagram + 13, bytes, 3);
+	} else {
+		memcpy(datagram + 14, bytes, 2);
+	}
 	memcpy(datagram, begin, sizeof(begin));
-	memcpy(datagram + 14, &bytes, sizeof(bytes));
 	sum = crc32c(datagram + PACKET_HEADER, length - PACKET_HEADER);
 	memcpy(datagram + 48, &sum, sizeof(sum));
 	sum = crc32c(datagram, 52);
@@ -78,6 +85,7 @@ static const struct encap *encapsulation(uint8_t bits)
 }
 
 static struct fronthaul fronthaul;
+static struct fapi fapi;
 
 /* One that goes back is read as what it was. */
 static void turn(uint8_t *frame, uint32_t length, uint32_t headers, uint32_t payload)
@@ -96,7 +104,31 @@ struct receiver {
 	uint32_t lengths[IO_BATCH]; /* of the frames */
 	unsigned n;
 	uint64_t frames;
+	bool fapi;
 };
+
+static void append(struct receiver *r, uint8_t *frame, uint32_t length, uint32_t headers,
+		   uint32_t payload)
+{
+	must(payload == 0 || payload + headers <= length);
+	r->lengths[r->n] = length;
+	r->bufs[r->n++] =
+		(struct io_buf){.data = frame + headers, .length = payload, .headers = headers};
+	r->frames++;
+}
+
+/* Append a message of FAPI to the burst. */
+static void add_message(struct receiver *r, uint8_t *message, uint32_t length, uint8_t bits)
+{
+	struct frame_address address = {.fapi = &fapi};
+
+	if (bits & 0x80 && length > FAPI_HEADERS) {
+		frame_write(message, &address, 0, length - FAPI_HEADERS, bits);
+		put_right(message + FAPI_HEADERS, length - FAPI_HEADERS);
+		must(fapi_payload(message, length) == length - FAPI_HEADERS);
+	}
+	append(r, message, length, FAPI_HEADERS, fapi_payload(message, length));
+}
 
 /* Append a frame to the burst. */
 static void add(struct receiver *r, uint8_t *frame, uint32_t length, uint8_t bits)
@@ -122,12 +154,8 @@ static void add(struct receiver *r, uint8_t *frame, uint32_t length, uint8_t bit
 	payload = frame_payload(frame, length, &headers);
 	if (frame_is_like(&like, frame, length))
 		must(payload == r->seen.payload && headers == FRAME_HEADERS);
-	must(payload == 0 || payload + headers <= length);
 	must(frame_find(&r->seen, frame, length, &again) == payload && again == headers);
-	r->lengths[r->n] = length;
-	r->bufs[r->n++] =
-		(struct io_buf){.data = frame + headers, .length = payload, .headers = headers};
-	r->frames++;
+	append(r, frame, length, headers, payload);
 }
 
 /* Answer a run of packets that were taken. */
@@ -142,7 +170,7 @@ static void answer(struct io_buf *bufs, const uint32_t *lengths, unsigned n, str
 	p.turned = now;
 	packet_write(&p, bufs, n);
 	must(packet_read(bufs, n, false, &again, &verdict) == n && verdict == PACKET_GOOD);
-	for (unsigned i = 0; i < n; i++)
+	for (unsigned i = 0; i < n && bufs->headers != FAPI_HEADERS; i++)
 		turn(bufs[i].data - bufs[i].headers, lengths[i], bufs[i].headers, bufs[i].length);
 }
 
@@ -195,7 +223,8 @@ static struct tracker *begin(size_t bits)
 
 	must(t != NULL);
 	t->check = bits & 1;
-	t->windows.fronthaul = bits & 4 ? &fronthaul : NULL;
+	t->windows.fronthaul = bits & 4 && !(bits & 8) ? &fronthaul : NULL;
+	t->windows.fapi = bits & 8 ? &fapi : NULL;
 	t->replies = bits & 2;
 	return t;
 }
@@ -204,20 +233,26 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct receiver r;
 
-	must(fronthaul_read("scs=30", &fronthaul) == NULL);
-	r = (struct receiver){.bursts = begin(size), .alone = begin(size)};
+	must(fronthaul_read("scs=30", &fronthaul) == NULL && fapi_read("scs=30", &fapi) == NULL);
+	r = (struct receiver){.bursts = begin(size), .alone = begin(size), .fapi = size & 8};
 
 	while (size >= 2) {
 		uint32_t length = (data[0] | (uint32_t)data[1] << 8) % FRAME;
 		uint8_t bits = data[1], *frame;
+		uint32_t zeros = r.fapi && bits & 2 ? LONG : 0;
 
 		data += 2;
 		size -= 2;
 		length = length < size ? length : (uint32_t)size;
-		frame = malloc(length + 1); /* of just that size: what is read beyond is noticed */
+		/* of just that size: what is read beyond is noticed */
+		frame = malloc(length + zeros + 1);
 		must(frame != NULL);
 		memcpy(frame, data, length);
-		add(&r, frame, length, bits);
+		memset(frame + length, 0, zeros);
+		if (r.fapi)
+			add_message(&r, frame, length + zeros, bits);
+		else
+			add(&r, frame, length, bits);
 		if (r.n == IO_BATCH || bits & 1)
 			take(&r);
 		data += length;

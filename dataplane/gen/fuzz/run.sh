@@ -6,4 +6,4 @@
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 exec ../common/fuzz.sh "$PWD/../../out/gen-fuzz" "${1:-10}" 4096 -Isrc -I../common \
-	src/{crc32c,encap,fields,frame,fronthaul,fronthaul_frame,histogram,json,packet,slots,tracker,units,windows}.c fuzz/receive.c
+	src/{crc32c,encap,fapi,fields,frame,fronthaul,fronthaul_frame,histogram,json,packet,slots,tracker,units,windows}.c fuzz/receive.c

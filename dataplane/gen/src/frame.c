@@ -24,6 +24,10 @@ void frame_write(uint8_t *frame, const struct frame_address *a, uint16_t from_po
 {
 	uint8_t *udp = frame + frame_headers(a->ip6) - UDP, tos = frame_tos(a, from_port);
 
+	if (a->fapi) {
+		fapi_write(frame, a->fapi, payload, number);
+		return;
+	}
 	if (a->fronthaul) {
 		fronthaul_write(frame, a, payload, number);
 		return;

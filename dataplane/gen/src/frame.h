@@ -10,6 +10,7 @@
 
 #include "dscp.h"
 #include "encap.h"
+#include "fapi.h"
 #include "fronthaul.h"
 
 #define FRAME_HEADERS 42u  /* bytes over IPv4: 14 + 20 + 8 */
@@ -25,6 +26,7 @@ struct frame_address {
 	uint16_t bulk_port; /* the first UDP source port of the bulk stream; 0: there is none */
 	const struct encap *encap;	   /* NULL: plain frames of one user */
 	const struct fronthaul *fronthaul; /* NULL: frames carry IP */
+	const struct fapi *fapi;	   /* if set, there are no frames, but messages */
 };
 
 static inline uint32_t frame_headers(bool ip6)
@@ -35,6 +37,8 @@ static inline uint32_t frame_headers(bool ip6)
 /* Bytes of a frame to this address, before its payload. */
 static inline uint32_t frame_headers_to(const struct frame_address *address)
 {
+	if (address->fapi)
+		return FAPI_HEADERS;
 	return address->encap ? encap_headers(address->encap) : frame_headers(address->ip6);
 }
 
@@ -52,7 +56,8 @@ void frame_exchange(uint8_t *a, uint8_t *b, size_t n);
 /* Whether packets of one flow have headers of their own, which depend on their number. */
 static inline bool frame_varies(const struct frame_address *address)
 {
-	return address->fronthaul || (address->encap && encap_varies(address->encap));
+	return address->fronthaul || address->fapi ||
+	       (address->encap && encap_varies(address->encap));
 }
 
 /*
@@ -158,7 +163,10 @@ static inline __attribute__((always_inline)) void frame_put(const struct frame_h
 		memcpy(frame + FRAME_BLOCK, &head->plain.second, FRAME_BLOCK);
 		memcpy(frame + FRAME_HEADERS - FRAME_BLOCK, &head->plain.last, FRAME_BLOCK);
 	} else if (head->length) {
-		frame_copy(frame, head->bytes, head->length);
+		if (head->length == FAPI_HEADERS) /* less than a block */
+			memcpy(frame, head->bytes, FAPI_HEADERS);
+		else
+			frame_copy(frame, head->bytes, head->length);
 	}
 }
 

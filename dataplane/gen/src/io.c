@@ -77,6 +77,19 @@ static struct io *lonely(struct io *const *ios, unsigned n)
 	return found;
 }
 
+/* Frames of so many bytes are too long for a port. Returns false. */
+static bool too_long(const struct io *io, uint32_t size, struct io_error *error)
+{
+	if (io->address.fapi)
+		return io_fail(error,
+			       "messages of %u bytes do not fit %s: at most %u; set `messages: "
+			       "{size: %u}` of its link, or lower dl-tti and tx-data",
+			       size, io->name, io->frame_max, size);
+	return io_fail(error,
+		       "frames of %u bytes do not fit %s: at most %u; they need an MTU of %u", size,
+		       io->name, io->frame_max, size - ETHERNET);
+}
+
 bool io_await_peers(struct io *const *ios, unsigned n, const struct options *o,
 		    struct io_error *error)
 {
@@ -93,10 +106,7 @@ bool io_await_peers(struct io *const *ios, unsigned n, const struct options *o,
 			       without->name, (double)o->peer_timeout_ns / (double)NS_PER_SECOND);
 	for (unsigned i = 0; i < n; i++)
 		if (size > ios[i]->frame_max)
-			return io_fail(error,
-				       "frames of %u bytes do not fit %s: at most %u; they need an "
-				       "MTU of %u",
-				       size, ios[i]->name, ios[i]->frame_max, size - ETHERNET);
+			return too_long(ios[i], size, error);
 	return true;
 }
 
@@ -130,6 +140,7 @@ void io_set_destination(struct io *io, const struct options *o)
 	a->bulk_port = o->bulk_text ? (uint16_t)(FRAME_PORT + o->flows) : 0;
 	a->encap = o->encap.kind || o->encap.spread ? &o->encap : NULL;
 	a->fronthaul = o->fronthaul.scs ? &o->fronthaul : NULL;
+	a->fapi = o->fapi.scs ? &o->fapi : NULL;
 	if (!o->to_text)
 		return;
 	a->to_port = address_port(&o->to);

@@ -19,19 +19,38 @@ struct io_dray {
 	bool asked;	 /* the library has asked to be woken: this end may sleep */
 	unsigned received;
 	bool replied;	     /* some of them were sent back */
+	unsigned full;	     /* the kind of buffers that ran out: DRAY_WAIT_... */
+	uint32_t packet_max; /* bytes of a packet buffer */
 	struct io_link link; /* the last one */
 	struct frame_seen seen;
 	struct dray_pkt tx[IO_BATCH], rx[IO_BATCH];
 };
+
+/*
+ * Each message gets a buffer of the kind that it needs: of those for long ones a link has few.
+ * Returns how many.
+ */
+static unsigned alloc_messages(struct io_dray *p, const struct io_buf *bufs, unsigned n)
+{
+	unsigned i = 0;
+
+	while (i < n && dray_tx_alloc(p->port, 0, &p->tx[i], 1, bufs[i].length + FAPI_HEADERS) == 1)
+		i++;
+	return i;
+}
 
 static unsigned dray_alloc(struct io *io, unsigned flow, struct io_buf *bufs, unsigned n,
 			   uint32_t longest)
 {
 	struct io_dray *p = (struct io_dray *)io;
 	const uint32_t headers = frame_headers_to(&p->io.address);
+	const uint32_t first = p->io.address.fapi ? bufs->length : longest;
 
 	(void)flow;
-	n = dray_tx_alloc(p->port, 0, p->tx, n, longest + headers);
+	n = p->io.address.fapi ? alloc_messages(p, bufs, n)
+			       : dray_tx_alloc(p->port, 0, p->tx, n, longest + headers);
+	if (n == 0)
+		p->full = first + headers > p->packet_max ? DRAY_WAIT_MESSAGE : DRAY_WAIT_TX;
 	for (unsigned i = 0; i < n; i++) {
 		p->tx[i].length = bufs[i].length + headers;
 		bufs[i].data = (uint8_t *)p->tx[i].data + headers;
@@ -79,12 +98,23 @@ static unsigned put_alike(struct io_dray *p, struct io_buf *bufs, unsigned i, un
 	return i;
 }
 
+static void put_messages(struct io_dray *p, struct io_buf *bufs, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		put(&bufs[i], &p->rx[i], FAPI_HEADERS, fapi_payload(p->rx[i].data, p->rx[i].length),
+		    i);
+}
+
 static int dray_receive(struct io *io, struct io_buf *bufs, unsigned n)
 {
 	struct io_dray *p = (struct io_dray *)io;
 
 	n = p->received = dray_rx_burst(p->port, 0, p->rx, n);
 	p->asked = n == 0 && dray_may_sleep(p->port, 0) > 0;
+	if (p->io.address.fapi) {
+		put_messages(p, bufs, n);
+		return (int)n;
+	}
 	for (unsigned i = 0; (i = put_alike(p, bufs, i, n)) < n; i++) {
 		const struct dray_pkt *frame = &p->rx[i];
 		uint32_t headers,
@@ -135,6 +165,7 @@ static void remember_link(struct io_dray *p)
 		return;
 	p->link.kind = info.kind == DRAY_LINK_NETDEV ? "netdev" : "shm";
 	p->link.generation = info.generation;
+	p->packet_max = info.packet_max;
 }
 
 static int serve(struct io *io)
@@ -162,7 +193,7 @@ static int dray_port_wait(struct io *io, unsigned what, uint64_t until_ns)
 	if (p->busy || (what == IO_RX && !p->asked))
 		return 0;
 	if (what & IO_TX) {
-		ret = dray_wait(p->port, 0, DRAY_WAIT_TX, 1);
+		ret = dray_wait(p->port, 0, p->full, 1);
 		return ret < 0 && ret != -EINTR ? ret : 0;
 	}
 	if (p->look) { /* woken without a packet: the wake-up was for the control plane */
@@ -199,14 +230,16 @@ static void dray_io_close(struct io *io)
 static void look_up(struct io_dray *p, const struct dray_info *info)
 {
 	struct frame_address *a = &p->io.address;
-	uint32_t most = info->packet_max > info->message_max ? info->packet_max : info->message_max;
+	uint32_t limit = a->fapi ? FAPI_MAX : FRAME_MAX, most = info->message_max;
 
 	memcpy(a->from_mac, info->mac, 6);
 	if (a->ip6)
 		memcpy(a->from_ip, info->ip6, 16);
 	else
 		memcpy(a->from_ip, info->ip4, 4);
-	p->io.frame_max = most > FRAME_MAX ? FRAME_MAX : most;
+	if (!a->fapi && info->packet_max > most)
+		most = info->packet_max;
+	p->io.frame_max = most > limit ? limit : most;
 }
 
 static bool dray_has_peer(struct io *io)
@@ -255,6 +288,7 @@ struct io *io_dray_open(const struct options *o, const char *name, struct io_err
 			       dray_strerror(ret));
 	}
 	p->busy = o->busy;
+	p->full = DRAY_WAIT_TX;
 	p->io.ops = &ops;
 	p->link.kind = "none";
 	snprintf(p->io.name, sizeof(p->io.name), "dray:%s", name);

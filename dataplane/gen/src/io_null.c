@@ -11,32 +11,45 @@
 #include "packet.h"
 #include "schedule.h"
 
+#define MESSAGES 8u /* buffers for FAPI; more are sent at no time */
+
 struct io_null {
 	struct io io;
 	enum role role;
 	bool check;
 	bool returns; /* sent packets come back */
+	unsigned buffers;
+	size_t stride;	  /* of their memory */
+	uint32_t written; /* bytes of headers before a packet, in its buffer */
 	uint32_t headers, stream;
 	struct schedule schedule; /* of packets made here: only their number and sizes */
 	unsigned first, waiting;  /* ping, loop: sent, and not yet returned */
 	uint32_t lengths[BURST_MAX];
-	uint8_t buffers[BURST_MAX][PACKET_MAX];
+	uint8_t memory[];
 };
+
+static uint8_t *buffer(struct io_null *p, unsigned i)
+{
+	return p->memory + i * p->stride + p->written;
+}
 
 static unsigned null_alloc(struct io *io, unsigned flow, struct io_buf *bufs, unsigned n,
 			   uint32_t longest)
 {
 	struct io_null *p = (struct io_null *)io;
+	const size_t stride = p->stride;
+	uint8_t *data;
 
 	(void)flow;
 	(void)longest;
 	if (p->waiting == 0)
 		p->first = 0;
-	if (n > BURST_MAX - p->first - p->waiting)
-		n = BURST_MAX - p->first - p->waiting;
-	for (unsigned i = 0; i < n; i++) {
+	if (n > p->buffers - p->first - p->waiting)
+		n = p->buffers - p->first - p->waiting;
+	data = buffer(p, p->first + p->waiting);
+	for (unsigned i = 0; i < n; i++, data += stride) {
 		bufs[i].index = p->first + p->waiting + i;
-		bufs[i].data = p->buffers[bufs[i].index];
+		bufs[i].data = data;
 	}
 	return n;
 }
@@ -80,7 +93,7 @@ static int return_sent(struct io_null *p, struct io_buf *bufs, unsigned n)
 	if (n > p->waiting)
 		n = p->waiting;
 	for (unsigned i = 0; i < n; i++, p->first++) {
-		bufs[i] = (struct io_buf){.data = p->buffers[p->first],
+		bufs[i] = (struct io_buf){.data = buffer(p, p->first),
 					  .length = p->lengths[p->first],
 					  .headers = p->headers,
 					  .index = p->first};
@@ -94,10 +107,12 @@ static int return_sent(struct io_null *p, struct io_buf *bufs, unsigned n)
 /* Sizes in turn; the padding is filled if it is to be checked. */
 static void make_packets(struct io_null *p, struct io_buf *bufs, unsigned n)
 {
+	const size_t stride = p->stride;
 	uint64_t sequence = p->schedule.packets;
+	uint8_t *data = buffer(p, 0);
 
-	for (unsigned i = 0; i < n; i++) {
-		bufs[i] = (struct io_buf){.data = p->buffers[i],
+	for (unsigned i = 0; i < n; i++, data += stride) {
+		bufs[i] = (struct io_buf){.data = data,
 					  .length = schedule_size(&p->schedule, sequence + i) -
 						    p->headers,
 					  .headers = p->headers,
@@ -165,11 +180,21 @@ static const struct io_ops ops = {
 
 struct io *io_null_open(const struct options *o, struct io_error *error)
 {
-	struct io_null *p = calloc(1, sizeof(*p));
+	const bool fapi = o->fapi.scs;
+	const unsigned buffers = fapi ? MESSAGES : BURST_MAX;
+	const size_t stride = fapi ? o->size : PACKET_MAX;
+	struct io_null *p = calloc(1, sizeof(*p) + buffers * stride);
 
 	if (!p)
 		return io_fail(error, "no memory");
 	p->io = (struct io){.ops = &ops, .name = "null", .frame_max = FRAME_MAX};
+	if (fapi) { /* what returns is judged by its headers */
+		io_set_destination(&p->io, o);
+		p->io.frame_max = FAPI_MAX;
+		p->written = FAPI_HEADERS;
+	}
+	p->buffers = buffers;
+	p->stride = stride;
 	p->role = o->role;
 	p->returns = o->role == ROLE_PING || o->role == ROLE_LOOP;
 	p->check = o->check;

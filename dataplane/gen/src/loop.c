@@ -211,13 +211,8 @@ static bool begin_way(struct loop *l, struct way *w, struct io *from, struct io 
 		.options = &w->options, .io = from, .meanwhile = while_full, .meanwhile_of = l};
 	w->rx = (struct run){.options = &w->options, .io = to};
 	w->sender = sender_new(&w->tx);
-	w->tracker = tracker_new(w->options.stream);
-	if (!w->sender || !w->tracker)
-		return false;
-	w->tracker->check = w->options.check;
-	w->tracker->intervals = w->options.interval_ns != 0;
-	w->tracker->windows.fronthaul = w->options.fronthaul.scs ? &w->options.fronthaul : NULL;
-	return true;
+	w->tracker = run_tracker(&w->options);
+	return w->sender && w->tracker;
 }
 
 static int run_loop(struct loop *l)

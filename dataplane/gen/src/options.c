@@ -63,6 +63,7 @@ enum option_id {
 	O_SPREAD,
 	O_BACK_ENCAP,
 	O_FRONTHAUL,
+	O_FAPI,
 	O_DSCP,
 	O_BULK
 };
@@ -108,6 +109,7 @@ static const struct option known[] = {{"port", required_argument, NULL, O_PORT},
 				      {"spread", required_argument, NULL, O_SPREAD},
 				      {"back-encap", required_argument, NULL, O_BACK_ENCAP},
 				      {"fronthaul", required_argument, NULL, O_FRONTHAUL},
+				      {"fapi", required_argument, NULL, O_FAPI},
 				      {"dscp", required_argument, NULL, O_DSCP},
 				      {"bulk", required_argument, NULL, O_BULK},
 				      {0}};
@@ -123,6 +125,7 @@ static unsigned roles_of(int id)
 	case O_BULK:
 		return FOR_SEND;
 	case O_FRONTHAUL:
+	case O_FAPI:
 		return ALL & ~FOR_PING;
 	case O_TIMEOUT:
 		return FOR_PING | FOR_LOOP;
@@ -166,6 +169,8 @@ static const char help[] =
 	"gtpu:teid=N,from=IP,to=IP[,tunnels=N][,pdu=up|down,qfi=N | ,nru=dl]\n"
 	"FRONTHAUL: scs=15|30|60|120[,prb=N][,layers=N][,vlan=N][,t1a-cp=US-US][,t1a-up=US-US]"
 	"[,t2a-cp=US-US][,t2a-up=US-US]\n"
+	"FAPI: scs=15|30|120[,dl-tti=BYTES][,tx-data=BYTES][,within=US]    (128 to 4194304 B, 1 "
+	"to 10000 us)\n"
 	"IP:   192.0.2.1 | [fd00::1] | [fe80::1%IFACE]\n"
 	"\n"
 	"all:        --packets N  --duration TIME  --stream ID  --interval TIME  --busy  --spin "
@@ -181,6 +186,7 @@ static const char help[] =
 	"loop:       --to-port PORT  --both  --back-to IP:PORT  --back-to-mac MAC  --back-encap "
 	"ENCAP  --timeout TIME\n"
 	"frames:     --fronthaul FRONTHAUL (not ping)\n"
+	"dray ports: --fapi FAPI (not ping; also send and loop over null)\n"
 	"sink:       --reflect  --once  --size BYTES|imix (of what a null port makes)\n"
 	"dpdk ports: --eal \"ARGUMENT ...\"  --queues N  --descriptors N  --mtu BYTES  --from IP   "
 	"       (in draygen-dpdk)\n"
@@ -284,6 +290,9 @@ static bool set_how_to_send(struct options *o, int id, const char *text)
 	case O_FRONTHAUL:
 		o->fronthaul_text = text;
 		return true; /* check_fronthaul reads it */
+	case O_FAPI:
+		o->fapi_text = text;
+		return true; /* check_fapi reads it */
 	case O_BULK:
 		o->bulk_text = text;
 		return true; /* check_bulk reads it */

@@ -9,6 +9,7 @@
 #include "address.h"
 #include "bulk.h"
 #include "encap.h"
+#include "fapi.h"
 #include "fronthaul.h"
 #include "units.h"
 
@@ -28,7 +29,9 @@ struct options {
 	const char *encap_text, *spread_text; /* NULL: not given */
 	struct encap encap;		      /* if one of them is given */
 	const char *fronthaul_text;
-	struct fronthaul fronthaul;		    /* if it is given */
+	struct fronthaul fronthaul; /* if it is given */
+	const char *fapi_text;
+	struct fapi fapi;			    /* if it is given */
 	uint64_t packets, duration_ns, interval_ns; /* 0: none */
 	uint32_t stream;			    /* sink: 0 is the first stream to arrive */
 	uint64_t spin_ns, buffer;
@@ -77,7 +80,9 @@ int options_read(int argc, char **argv, struct options *options);
 /* The slots that decide what is sent when; NULL: a rate does. */
 static inline const struct slots *options_slots(const struct options *o)
 {
-	return o->fronthaul_text ? &o->fronthaul.slots : NULL;
+	if (o->fronthaul.scs)
+		return &o->fronthaul.slots;
+	return o->fapi.scs ? &o->fapi.slots : NULL;
 }
 
 const char *options_role(enum role role);

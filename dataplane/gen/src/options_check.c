@@ -96,32 +96,70 @@ static int check_encap(struct options *o)
 	return 0;
 }
 
-/* The fronthaul decides what is sent when; nothing is sent when its time is over. */
-static int check_fronthaul(struct options *o, const struct options *usual)
+static int read_fronthaul(struct options *o)
 {
-	const struct fronthaul_window *t1a = o->fronthaul.t1a;
+	const struct fronthaul_window *up = &o->fronthaul.t1a[FRONTHAUL_U];
 	const char *wrong;
 
-	if (!o->fronthaul_text)
-		return 0;
 	if (!is_framed(o->port) || (o->to_port && !is_framed(o->to_port)))
 		return options_wrong("--fronthaul is for packet, dray and dpdk ports");
+	wrong = fronthaul_read(o->fronthaul_text, &o->fronthaul);
+	if (wrong)
+		return options_wrong("--fronthaul: %s %s", o->fronthaul_text, wrong);
+	o->rate_text = "fronthaul";
+	if (!o->catch_up_given)
+		o->catch_up_ns = up->most_ns - up->least_ns;
+	return 0;
+}
+
+/* A null port sends and returns messages, but has no slots to make them in. */
+static bool takes_fapi(const struct options *o, const char *port)
+{
+	return is_kind(port, "dray:") || (strcmp(port, "null") == 0 && o->role != ROLE_SINK);
+}
+
+static int read_fapi(struct options *o)
+{
+	const char *wrong;
+
+	if (!takes_fapi(o, o->port) || (o->to_port && !takes_fapi(o, o->to_port)))
+		return options_wrong("--fapi is for dray ports, whose links have message buffers, "
+				     "and for send and loop over null");
+	if (o->to_mac_given || o->back_to_mac_given || o->reflect)
+		return options_wrong("--fapi takes no --to-mac, --back-to-mac and --reflect: its "
+				     "messages have no addresses");
+	wrong = fapi_read(o->fapi_text, &o->fapi);
+	if (wrong)
+		return options_wrong("--fapi: %s %s", o->fapi_text, wrong);
+	o->headers = FAPI_HEADERS;
+	o->rate_text = "fapi";
+	if (!o->catch_up_given)
+		o->catch_up_ns = o->fapi.within_ns;
+	return 0;
+}
+
+/* Slots decide what is sent when; nothing is sent when its time is over. */
+static int check_slots(struct options *o, const struct options *usual)
+{
+	const char *option = o->fapi_text ? "--fapi" : "--fronthaul";
+
+	if (!o->fronthaul_text && !o->fapi_text)
+		return 0;
+	if (o->fronthaul_text && o->fapi_text)
+		return options_wrong("--fronthaul and --fapi are different loads: leave one out");
 	if (o->to_text || o->back_to_text || o->from_given || o->encap_text || o->spread_text ||
 	    o->back_encap_text || o->size || o->imix || o->rate_text != usual->rate_text ||
 	    o->layer_text != usual->layer_text || o->burst != usual->burst ||
 	    o->flows != usual->flows || o->granularity_given || o->dscp || o->bulk_text)
 		return options_wrong(
-			"--fronthaul takes no --to, --from, --encap, --spread, --size, --rate, "
-			"--layer, --burst, --flows, --granularity, --dscp and --bulk: it decides "
-			"what is sent");
-	wrong = fronthaul_read(o->fronthaul_text, &o->fronthaul);
-	if (wrong)
-		return options_wrong("--fronthaul: %s %s", o->fronthaul_text, wrong);
-	o->size = o->role == ROLE_SINK ? 0 : slots_size_max(&o->fronthaul.slots);
-	o->rate = (struct rate){.per_second = slots_rate(&o->fronthaul.slots)};
-	o->rate_text = "fronthaul";
-	if (!o->catch_up_given)
-		o->catch_up_ns = t1a[FRONTHAUL_U].most_ns - t1a[FRONTHAUL_U].least_ns;
+			"%s takes no --to, --from, --encap, --spread, --size, --rate, --layer, "
+			"--burst, --flows, --granularity, --dscp and --bulk: it decides what is "
+			"sent",
+			option);
+	if ((o->fapi_text ? read_fapi(o) : read_fronthaul(o)) < 0)
+		return -1;
+	o->size = o->role == ROLE_SINK ? 0 : slots_size_max(options_slots(o));
+	o->rate = (struct rate){.per_second = slots_rate(options_slots(o))};
 	return 0;
 }
 
@@ -246,7 +284,7 @@ int options_check(struct options *o, const struct options *usual)
 {
 	if (check_ports(o) < 0 || check_udp(o, usual) < 0 || check_dpdk(o, usual) < 0)
 		return -1;
-	if (check_to(o) < 0 || check_encap(o) < 0 || check_fronthaul(o, usual) < 0 ||
+	if (check_to(o) < 0 || check_encap(o) < 0 || check_slots(o, usual) < 0 ||
 	    check_size(o) < 0 || check_bulk(o) < 0)
 		return -1;
 	if (o->role == ROLE_LOOP && check_back(o) < 0)

@@ -147,14 +147,11 @@ static int finish(struct ping *p)
 int role_ping(const struct options *o, struct io *io)
 {
 	struct run run = run_begin(o, io, NULL);
-	struct ping p = {
-		.run = &run, .sender = sender_new(&run), .tracker = tracker_new(o->stream)};
+	struct ping p = {.run = &run, .sender = sender_new(&run), .tracker = run_tracker(o)};
 	int status = EXIT_ERROR;
 
 	if (p.sender && p.tracker) {
 		p.tracker->replies = true;
-		p.tracker->check = o->check;
-		p.tracker->intervals = o->interval_ns != 0;
 		ask_all(&p);
 		status = finish(&p);
 	} else {

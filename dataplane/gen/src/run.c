@@ -88,6 +88,19 @@ struct run run_begin(const struct options *o, struct io *io, struct io *to)
 	return run;
 }
 
+struct tracker *run_tracker(const struct options *o)
+{
+	struct tracker *t = tracker_new(o->stream);
+
+	if (t) {
+		t->check = o->check;
+		t->intervals = o->interval_ns != 0;
+		t->windows.fronthaul = o->fronthaul.scs ? &o->fronthaul : NULL;
+		t->windows.fapi = o->fapi.scs ? &o->fapi : NULL;
+	}
+	return t;
+}
+
 void run_service(struct run *run, uint64_t now)
 {
 	if (run->io->ops->service && now - run->serviced_ns >= SERVICE_NS) {
@@ -195,7 +208,7 @@ void run_write_received(struct run *run, struct json *j, const struct tracker *t
 	json_histogram(j, "ipdv", &t->variation, true);
 	json_double(j, "jitter_ns", tracker_jitter(t));
 	json_double(j, "jitter_max_ns", t->jitter_max_ns);
-	if (t->windows.fronthaul)
+	if (windows_exist(&t->windows))
 		windows_write(&t->windows, j);
 }
 

@@ -44,6 +44,9 @@ bool run_await(const struct options *options, struct io *const *ios, unsigned n,
 /* Report that the role is ready. `to` is the other port of a loop, or NULL. */
 struct run run_begin(const struct options *options, struct io *io, struct io *to);
 
+/* What a receiver with these options, which must outlive it, needs. NULL: no memory. */
+struct tracker *run_tracker(const struct options *options);
+
 /* Background work that is due at `now`. An error that it cannot repair ends the run. */
 void run_service(struct run *run, uint64_t now);
 

@@ -142,7 +142,7 @@ static void receive_all(struct sink *s)
 int role_sink(const struct options *o, struct io *io)
 {
 	struct run run = run_begin(o, io, NULL);
-	struct sink s = {.run = &run, .tracker = tracker_new(o->stream)};
+	struct sink s = {.run = &run, .tracker = run_tracker(o)};
 	struct json j;
 	int status;
 
@@ -150,9 +150,6 @@ int role_sink(const struct options *o, struct io *io)
 		fputs("draygen: no memory\n", stderr);
 		return EXIT_ERROR;
 	}
-	s.tracker->check = o->check;
-	s.tracker->intervals = o->interval_ns != 0;
-	s.tracker->windows.fronthaul = o->fronthaul.scs ? &o->fronthaul : NULL;
 	receive_all(&s);
 	j = run_result_begin(&run);
 	run_write_received(&run, &j, s.tracker);

@@ -17,11 +17,11 @@
 
 /* Messages have numbers: from 0 in slot 0, group by group. */
 struct slots {
-	uint64_t slot_ns; /* 0: there are none */
-	uint32_t groups;  /* in each slot */
-	uint32_t burst;	  /* messages of a group, which are due together */
-	uint32_t first;	  /* the group that a schedule begins with */
-	uint64_t offset_ns[SLOTS_GROUPS];	    /* when each is due in its slot; ascending */
+	uint64_t slot_ns;		  /* 0: there are none */
+	uint32_t groups;		  /* in each slot */
+	uint32_t burst;			  /* messages of a group, which are due together */
+	uint32_t first;			  /* the group that a schedule begins with */
+	uint64_t offset_ns[SLOTS_GROUPS]; /* when each is due in its slot; ascending */
 	uint32_t sizes[SLOTS_GROUPS * SLOTS_BURST]; /* bytes of the frame of each message */
 };
 

@@ -179,7 +179,7 @@ static void accept(struct tracker *t, const struct packet *first, unsigned n,
 	t->counts.received_bytes += (uint64_t)n * (first->length + buf->headers);
 	look_at_order(t, first, n);
 	measure(t, first, n, now);
-	if (t->windows.fronthaul)
+	if (windows_exist(&t->windows))
 		windows_judge(&t->windows, buf, first, now);
 }
 
@@ -258,8 +258,8 @@ unsigned tracker_take(struct tracker *t, struct io_buf *bufs, unsigned n, uint64
 		      struct packet *p, bool *wanted)
 {
 	enum packet_verdict verdict;
-	/* the messages of a run may belong to different symbols */
-	unsigned run = packet_read(bufs, t->windows.fronthaul ? 1 : n, t->check, p, &verdict);
+	/* the messages of a run may have different windows */
+	unsigned run = packet_read(bufs, windows_exist(&t->windows) ? 1 : n, t->check, p, &verdict);
 
 	*wanted = verdict == PACKET_GOOD && (p->flags & PACKET_BULK || is_wanted(t, p, now));
 	if (verdict == PACKET_CORRUPT) {

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "broker.h"
+#include "io.h"
 #include "support.h"
 
 #define PACKETS "1000000"
@@ -114,6 +115,103 @@ static void fronthaul(void)
 	free(r);
 }
 
+/* Two ends, each of its own process. Returns the sink's result. */
+static char *fapi_over(const char *profile, const char *packets, const char *check)
+{
+	struct child sink = START("sink", "--port", "dray:b", "--once", "--fapi", profile, check),
+		     sender = START("send", "--port", "dray:a", "--fapi", profile, "--packets",
+				    packets, "--catch-up", "60s", check);
+	char *r = child_result(&sender, 0);
+
+	CHECK_EQ(json_number(r, "unsent"), 0);
+	free(r);
+	r = child_result(&sink, 0);
+	CHECK_EQ(json_number(r, "received"), atof(packets));
+	CHECK_EQ(json_number(r, "corrupt") + json_number(r, "foreign"), 0);
+	CHECK_EQ(json_number(r, "reordered") + json_number(r, "violations"), 0);
+	return r;
+}
+
+static double judged(const char *result, const char *kind)
+{
+	const char *k = strstr(result, kind);
+
+	CHECK(k != NULL);
+	CHECK_EQ(json_number(k, "early"), 0);
+	CHECK_EQ(json_number(k, "on_time") + json_number(k, "late"),
+		 json_number(k, "after_opening.n"));
+	return json_number(k, "on_time") + json_number(k, "late") + json_number(k, "sent_late");
+}
+
+/* A link with two message buffers, and messages of up to 4 MiB: each is judged. Then both ways. */
+static void fapi(void)
+{
+	struct child loop;
+	char *r = fapi_over("scs=30,within=10000", "2000", "--busy");
+
+	CHECK_EQ(json_number(r, "received_bytes"), 1000 * (2048 + 115000));
+	CHECK_EQ(judged(r, "\"dl_tti\""), 1000);
+	CHECK_EQ(judged(r, "\"tx_data\""), 1000);
+	CHECK_EQ(json_number(strstr(r, "\"tx_data\""), "window_ns"), 10000000);
+	free(r);
+	r = fapi_over("scs=15,dl-tti=128,tx-data=4194304", "60", "--check");
+	CHECK_EQ(json_number(r, "received_bytes"), 30 * (128 + (4 << 20)));
+	CHECK_EQ(judged(r, "\"dl_tti\"") + judged(r, "\"tx_data\""), 60);
+	free(r);
+	loop = START("loop", "--port", "dray:a", "--to-port", "dray:b", "--both", "--packets",
+		     "1000", "--fapi", "scs=120,tx-data=60000", "--catch-up", "60s");
+	r = child_result(&loop, 0);
+	CHECK_EQ(json_number(strstr(r, "\"forward\""), "sink.received"), 1000);
+	CHECK_EQ(json_number(strstr(r, "\"backward\""), "sink.received"), 1000);
+	free(r);
+}
+
+static struct io *opened(const struct options *o)
+{
+	struct io_error error;
+	struct io *io = io_open(o, &error);
+
+	CHECK(io != NULL);
+	return io;
+}
+
+/* On a link with one message buffer, both messages of a slot have room: the first in a packet's. */
+static void one_message_buffer(void)
+{
+	struct options a = {.role = ROLE_SEND, .port = "dray:a", .peer_timeout_ns = 60000000000}, b;
+	struct io_buf bufs[3] = {{.length = 1000}, {.length = 100000}, {.length = 100000}};
+	struct io *from, *to;
+	struct io_error error;
+
+	CHECK(fapi_read("scs=30", &a.fapi) == NULL);
+	b = a;
+	b.port = "dray:b";
+	from = opened(&a);
+	to = opened(&b);
+	CHECK(io_await_peers((struct io *const[]){from, to}, 2, &a, &error));
+	CHECK_EQ(from->frame_max, 120000);
+	CHECK_EQ(from->ops->alloc(from, 0, bufs, 3, 100000), 2);
+	CHECK_EQ(from->ops->alloc(from, 0, bufs + 2, 1, 100000), 0);
+	from->ops->discard(from, bufs, 2);
+	io_close(from);
+	io_close(to);
+}
+
+/* Messages that the link has no buffers for. */
+static void fapi_too_long(void)
+{
+	struct child sink = START("sink", "--port", "dray:b", "--fapi", "scs=30");
+	char *r;
+
+	CHECK_EQ(STATUS("send", "--port", "dray:a", "--fapi", "scs=30"), 1);
+	/* it may be a network device another time: packet buffers do not count */
+	CHECK_EQ(STATUS("send", "--port", "dray:a", "--fapi", "scs=30,dl-tti=128,tx-data=1000"), 1);
+	kill(sink.pid, SIGTERM);
+	r = child_result(&sink, 0);
+	CHECK_EQ(json_number(r, "received"), 0);
+	free(r);
+}
+
 /* The peer is killed in the middle, and another takes its place: the sender goes on. */
 static void successor(void)
 {
@@ -150,6 +248,12 @@ int main(int argc, char **argv)
 	struct broker_options options = {
 		.geometry = {.ring_size = 512, .pkt_slots = 256, .pkt_stride = 27 * 64}};
 	struct broker *broker;
+	struct broker_options two = {.geometry = {.msg_slots = 2,
+						  .msg_stride = (4u << 20) + 128,
+						  .msg_headroom = 128}},
+			      one = {.geometry = {.msg_slots = 1,
+						  .msg_stride = 120000 + 192,
+						  .msg_headroom = 192}};
 
 	test_program(argc, argv);
 	broker = broker_start(&options);
@@ -160,6 +264,15 @@ int main(int argc, char **argv)
 	one_thread();
 	fronthaul();
 	successor();
+	fapi_too_long();
+	broker_stop(broker);
+	broker = broker_start(&two);
+	setenv("DRAY_PORTS", broker_directory(broker), 1);
+	fapi();
+	broker_stop(broker);
+	broker = broker_start(&one);
+	setenv("DRAY_PORTS", broker_directory(broker), 1);
+	one_message_buffer();
 	broker_stop(broker);
 	return 0;
 }

@@ -225,8 +225,7 @@ static void windows(void)
 /* The sender's schedule: whole symbols, sizes, and what is too late. */
 static void schedule(void)
 {
-	struct options o = {
-		.fronthaul_text = "scs=30", .fronthaul = example("scs=30"), .size = 7678};
+	struct options o = {.fronthaul = example("scs=30"), .size = 7678};
 	struct schedule s;
 	uint64_t begin;
 

@@ -233,39 +233,15 @@ static void intervals(void)
 	CHECK(waitpid(sender.pid, &status, 0) == sender.pid && status == 0);
 }
 
-/* The exit status without a ready line. */
-static int refused(const char *program, const char *const *arguments)
+static void addresses(void)
 {
-	char *argv[16] = {(char *)(uintptr_t)program};
-	int status;
-	pid_t pid = fork();
-
-	CHECK(pid >= 0);
-	for (unsigned i = 0; arguments[i]; i++)
-		argv[i + 1] = (char *)(uintptr_t)arguments[i];
-	if (pid == 0) {
-		alarm(60);
-		CHECK(freopen("/dev/null", "w", stderr) && freopen("/dev/null", "w", stdout));
-		execv(program, argv);
-		_exit(126);
-	}
-	CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
-	return WEXITSTATUS(status);
-}
-
-#define REFUSED(...) refused(argv[1], (const char *const[]){__VA_ARGS__, NULL})
-
-static void addresses(const char *program)
-{
-	const char *argv[] = {NULL, program};
-
-	CHECK_EQ(REFUSED("sink", "--port", "udp:::1:5010"), 1);
-	CHECK_EQ(REFUSED("sink", "--port", "udp:[fe80::1]:5010"), 1);
-	CHECK_EQ(REFUSED("send", "--port", "null", "--to", "fd00::1:5010"), 2);
-	CHECK_EQ(REFUSED("send", "--port", "null", "--to", "[fd00::1]:0"), 2);
-	CHECK_EQ(REFUSED("send", "--port", "null", "--to", "[fe80::1%none-such]:5010"), 2);
-	CHECK_EQ(REFUSED("send", "--port", "null", "--to", "[fd00::1]:5010", "--size", "79"), 2);
-	CHECK_EQ(REFUSED("send", "--port", "udp:127.0.0.1:0", "--to", "[::1]:5010"), 1);
+	CHECK_EQ(STATUS("sink", "--port", "udp:::1:5010"), 1);
+	CHECK_EQ(STATUS("sink", "--port", "udp:[fe80::1]:5010"), 1);
+	CHECK_EQ(STATUS("send", "--port", "null", "--to", "fd00::1:5010"), 2);
+	CHECK_EQ(STATUS("send", "--port", "null", "--to", "[fd00::1]:0"), 2);
+	CHECK_EQ(STATUS("send", "--port", "null", "--to", "[fe80::1%none-such]:5010"), 2);
+	CHECK_EQ(STATUS("send", "--port", "null", "--to", "[fd00::1]:5010", "--size", "79"), 2);
+	CHECK_EQ(STATUS("send", "--port", "udp:127.0.0.1:0", "--to", "[::1]:5010"), 1);
 }
 
 /* A sender that holds has its port and sends nothing until it is released. */
@@ -305,27 +281,25 @@ static void hold(const char *program)
 	free(line);
 }
 
-static void loops(const char *program)
+static void loops(void)
 {
-	const char *argv[] = {NULL, program};
-
-	CHECK_EQ(REFUSED("loop", "--port", "null"), 2);
-	CHECK_EQ(REFUSED("loop", "--port", "null", "--to-port", "udp:127.0.0.1:1"), 2);
-	CHECK_EQ(REFUSED("loop", "--port", "null", "--to-port", "null", "--both"), 2);
-	CHECK_EQ(REFUSED("loop", "--port", "udp:127.0.0.1:1", "--to-port", "udp:127.0.0.1:0"), 2);
-	CHECK_EQ(REFUSED("loop", "--port", "udp:127.0.0.1:0", "--to-port", "udp:127.0.0.1:1",
-			 "--both"),
+	CHECK_EQ(STATUS("loop", "--port", "null"), 2);
+	CHECK_EQ(STATUS("loop", "--port", "null", "--to-port", "udp:127.0.0.1:1"), 2);
+	CHECK_EQ(STATUS("loop", "--port", "null", "--to-port", "null", "--both"), 2);
+	CHECK_EQ(STATUS("loop", "--port", "udp:127.0.0.1:1", "--to-port", "udp:127.0.0.1:0"), 2);
+	CHECK_EQ(STATUS("loop", "--port", "udp:127.0.0.1:0", "--to-port", "udp:127.0.0.1:1",
+			"--both"),
 		 2);
-	CHECK_EQ(REFUSED("loop", "--port", "udp:127.0.0.1:1", "--to-port", "udp:127.0.0.1:2",
-			 "--back-to", "127.0.0.1:1"),
+	CHECK_EQ(STATUS("loop", "--port", "udp:127.0.0.1:1", "--to-port", "udp:127.0.0.1:2",
+			"--back-to", "127.0.0.1:1"),
 		 2);
-	CHECK_EQ(REFUSED("send", "--port", "null", "--mtu", "1400"), 2);
-	CHECK_EQ(REFUSED("send", "--port", "dpdk:net_null0"), 2);
-	CHECK_EQ(REFUSED("send", "--port", "dpdk:net_null0", "--eal", "--no-huge"),
+	CHECK_EQ(STATUS("send", "--port", "null", "--mtu", "1400"), 2);
+	CHECK_EQ(STATUS("send", "--port", "dpdk:net_null0"), 2);
+	CHECK_EQ(STATUS("send", "--port", "dpdk:net_null0", "--eal", "--no-huge"),
 		 1); /* this program has no DPDK */
 }
 
-static void bulks(const char *program)
+static void bulks(void)
 {
 	static const char *const wrong[] = {"max",
 					    "20",
@@ -336,26 +310,56 @@ static void bulks(const char *program)
 					    "1kpps,size",
 					    "1kpps,burst=2",
 					    "1kpps,size=65536"};
-	const char *argv[] = {NULL, program};
 
 	for (unsigned i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
-		CHECK_EQ(REFUSED("send", "--port", "null", "--packets", "1", "--bulk", wrong[i]),
-			 2);
-	CHECK_EQ(REFUSED("send", "--port", "null", "--packets", "1", "--dscp", "64"), 2);
-	CHECK_EQ(REFUSED("send", "--port", "null", "--packets", "1", "--bulk", "1kpps", "--rate",
-			 "max"),
+		CHECK_EQ(STATUS("send", "--port", "null", "--packets", "1", "--bulk", wrong[i]), 2);
+	CHECK_EQ(STATUS("send", "--port", "null", "--packets", "1", "--dscp", "64"), 2);
+	CHECK_EQ(STATUS("send", "--port", "null", "--packets", "1", "--bulk", "1kpps", "--rate",
+			"max"),
 		 2);
-	CHECK_EQ(REFUSED("send", "--port", "null", "--packets", "1", "--bulk", "1kpps", "--flows",
-			 "256"),
+	CHECK_EQ(STATUS("send", "--port", "null", "--packets", "1", "--bulk", "1kpps", "--flows",
+			"256"),
 		 2);
-	CHECK_EQ(REFUSED("send", "--port", "null", "--packets", "1", "--bulk", "1kpps", "--encap",
-			 "qinq:s=1,c=1"),
+	CHECK_EQ(STATUS("send", "--port", "null", "--packets", "1", "--bulk", "1kpps", "--encap",
+			"qinq:s=1,c=1"),
 		 2);
-	CHECK_EQ(REFUSED("send", "--port", "null", "--packets", "1", "--bulk", "1kpps", "--stream",
-			 "4294967295"),
+	CHECK_EQ(STATUS("send", "--port", "null", "--packets", "1", "--bulk", "1kpps", "--stream",
+			"4294967295"),
 		 2);
-	CHECK_EQ(REFUSED("ping", "--port", "null", "--packets", "1", "--bulk", "1kpps"), 2);
-	CHECK_EQ(REFUSED("sink", "--port", "null", "--packets", "1", "--dscp", "1"), 2);
+	CHECK_EQ(STATUS("ping", "--port", "null", "--packets", "1", "--bulk", "1kpps"), 2);
+	CHECK_EQ(STATUS("sink", "--port", "null", "--packets", "1", "--dscp", "1"), 2);
+}
+
+/* Which ports and options FAPI goes with, and a second of it through no port. */
+static void fapis(void)
+{
+	struct child loop;
+	char *r;
+
+	CHECK_EQ(STATUS("send", "--port", "null", "--fapi", "scs=60"), 2);
+	CHECK_EQ(STATUS("send", "--port", "packet:lo", "--fapi", "scs=30"), 2);
+	CHECK_EQ(STATUS("send", "--port", "udp:127.0.0.1:0", "--fapi", "scs=30"), 2);
+	CHECK_EQ(STATUS("sink", "--port", "null", "--fapi", "scs=30"), 2);
+	CHECK_EQ(STATUS("ping", "--port", "null", "--fapi", "scs=30"), 2);
+	CHECK_EQ(STATUS("send", "--port", "null", "--fapi", "scs=30", "--rate", "max"), 2);
+	CHECK_EQ(STATUS("send", "--port", "null", "--fapi", "scs=30", "--size", "imix"), 2);
+	CHECK_EQ(STATUS("send", "--port", "null", "--fapi", "scs=30", "--to-mac",
+			"02:00:00:00:00:01"),
+		 2);
+	CHECK_EQ(STATUS("sink", "--port", "dray:a", "--fapi", "scs=30", "--reflect"), 2);
+	CHECK_EQ(STATUS("sink", "--port", "dray:a", "--fapi", "scs=30", "--fronthaul", "scs=30"),
+		 2);
+	loop = START("loop", "--port", "null", "--to-port", "null", "--packets", "200", "--fapi",
+		     "scs=15,dl-tti=128,tx-data=4194304", "--catch-up", "60s", "--check");
+	r = child_result(&loop, 0);
+	CHECK_EQ(json_number(r, "sink.received"), 200);
+	CHECK_EQ(json_number(r, "sink.corrupt") + json_number(r, "sink.foreign"), 0);
+	CHECK_EQ(json_number(r, "sink.received_bytes"), 100 * (128 + (4 << 20)));
+	CHECK_EQ(json_number(r, "sender.interval_ns"), 1000000);
+	CHECK(strstr(r, "\"size\":\"4194304\"") && strstr(r, "\"rate\":\"fapi\""));
+	CHECK_EQ(json_number(strstr(r, "\"dl_tti\""), "window_ns"), 1000000);
+	CHECK_EQ(json_number(strstr(r, "\"tx_data\""), "early"), 0);
+	free(r);
 }
 
 int main(int argc, char **argv)
@@ -370,31 +374,31 @@ int main(int argc, char **argv)
 	overflow("udp:127.0.0.1:0");
 	intervals();
 	made();
-	CHECK_EQ(REFUSED("--help"), 0);
-	CHECK_EQ(REFUSED("nonsense"), 2);
-	CHECK_EQ(REFUSED("send", "--port", "udp:127.0.0.1:0"), 2);
-	CHECK_EQ(REFUSED("sink", "--port", "null", "--rate", "1pps"), 2);
-	CHECK_EQ(REFUSED("sink", "--port", "udp:127.0.0.1:0", "--size", "98"), 2);
-	CHECK_EQ(REFUSED("send", "--port", "null", "--rate", "fast"), 2);
-	CHECK_EQ(REFUSED("send", "--port", "null", "--size", "59"), 2);
-	CHECK_EQ(REFUSED("send", "--port", "null", "--size"), 2);
-	CHECK_EQ(REFUSED("send", "--port", "null", "--batch", "1"), 2);
-	CHECK_EQ(REFUSED("sink", "--port", "udp:127.0.0.1:0", "--batch", "65"), 2);
-	CHECK_EQ(REFUSED("send", "--port", "null", "--fronthaul", "scs=30"), 2);
-	CHECK_EQ(REFUSED("send", "--port", "packet:lo", "--fronthaul", "prb=51"), 2);
-	CHECK_EQ(REFUSED("send", "--port", "packet:lo", "--fronthaul", "scs=30", "--rate", "max"),
+	CHECK_EQ(STATUS("--help"), 0);
+	CHECK_EQ(STATUS("nonsense"), 2);
+	CHECK_EQ(STATUS("send", "--port", "udp:127.0.0.1:0"), 2);
+	CHECK_EQ(STATUS("sink", "--port", "null", "--rate", "1pps"), 2);
+	CHECK_EQ(STATUS("sink", "--port", "udp:127.0.0.1:0", "--size", "98"), 2);
+	CHECK_EQ(STATUS("send", "--port", "null", "--rate", "fast"), 2);
+	CHECK_EQ(STATUS("send", "--port", "null", "--size", "59"), 2);
+	CHECK_EQ(STATUS("send", "--port", "null", "--size"), 2);
+	CHECK_EQ(STATUS("send", "--port", "null", "--batch", "1"), 2);
+	CHECK_EQ(STATUS("sink", "--port", "udp:127.0.0.1:0", "--batch", "65"), 2);
+	CHECK_EQ(STATUS("send", "--port", "null", "--fronthaul", "scs=30"), 2);
+	CHECK_EQ(STATUS("send", "--port", "packet:lo", "--fronthaul", "prb=51"), 2);
+	CHECK_EQ(STATUS("send", "--port", "packet:lo", "--fronthaul", "scs=30", "--rate", "max"),
 		 2);
-	CHECK_EQ(REFUSED("ping", "--port", "packet:lo", "--fronthaul", "scs=30"), 2);
-	CHECK_EQ(REFUSED("send", "--port", "packet:lo", "--fronthaul", "scs=30", "--dscp", "46"),
-		 2);
-	bulks(argv[1]);
-	CHECK_EQ(REFUSED("sink", "--port", "pigeon:1"), 1);
-	CHECK_EQ(REFUSED("sink", "--port", "udp:203.0.113.1:1"), 1);
-	CHECK_EQ(REFUSED("sink", "--port", "packet:none-such"), 1);
-	CHECK_EQ(REFUSED("sink", "--port", "dray:none-such"), 1);
+	CHECK_EQ(STATUS("ping", "--port", "packet:lo", "--fronthaul", "scs=30"), 2);
+	CHECK_EQ(STATUS("send", "--port", "packet:lo", "--fronthaul", "scs=30", "--dscp", "46"), 2);
+	fapis();
+	bulks();
+	CHECK_EQ(STATUS("sink", "--port", "pigeon:1"), 1);
+	CHECK_EQ(STATUS("sink", "--port", "udp:203.0.113.1:1"), 1);
+	CHECK_EQ(STATUS("sink", "--port", "packet:none-such"), 1);
+	CHECK_EQ(STATUS("sink", "--port", "dray:none-such"), 1);
 	hold(argv[1]);
-	loops(argv[1]);
-	addresses(argv[1]);
+	loops();
+	addresses();
 	sizes("udp:127.0.0.1:0", "98", 9800, 100);
 	sizes("udp:127.0.0.1:0", "97", 9700, 0);
 	sizes("udp:127.0.0.1:0", "60", 6000, 0);

@@ -143,6 +143,25 @@ char *child_result(struct child *c, int want)
 	return result;
 }
 
+int child_status(const char *const *arguments)
+{
+	char *argv[ARGUMENTS] = {(char *)(uintptr_t)program};
+	int status;
+	pid_t pid = fork();
+
+	CHECK(pid >= 0);
+	for (unsigned i = 0; arguments[i] && i + 2 < ARGUMENTS; i++)
+		argv[i + 1] = (char *)(uintptr_t)arguments[i];
+	if (pid == 0) {
+		alarm(PATIENCE);
+		CHECK(freopen("/dev/null", "w", stderr) && freopen("/dev/null", "w", stdout));
+		execv(program, argv);
+		_exit(126);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
 static const char *find(const char *line, const char *name, size_t length)
 {
 	char key[64];

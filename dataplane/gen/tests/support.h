@@ -47,6 +47,10 @@ int child_end(struct child *child, char **result);
 /* Run to the end: CHECKs the exit status, and returns the result. */
 char *child_result(struct child *child, int status);
 
+/* Run one that prints no ready line: its exit status. */
+int child_status(const char *const *arguments);
+#define STATUS(...) child_status((const char *const[]){__VA_ARGS__, NULL})
+
 /*
  * A number of a line of JSON: "received", or "one_way.p99". -1 if it is null; a missing one
  * fails the test. Names are unique within their object, and those of the outer object come before
