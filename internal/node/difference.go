@@ -238,7 +238,7 @@ const noBroker = "it adds the chain's first native ports, and no broker is runni
 
 // plumbing is a planned link without what it is judged by.
 func plumbing(l plan.Link) plan.Link {
-	l.Reason, l.Rejected, l.Load, l.Fronthaul, l.Evidence, l.Requires, l.Isolation, l.CPUs = "", nil, 0, nil, nil, chain.Requires{}, "", nil
+	l.Reason, l.Rejected, l.Load, l.Slotted, l.Evidence, l.Requires, l.Isolation, l.CPUs = "", nil, 0, chain.Slotted{}, nil, chain.Requires{}, "", nil
 	return l
 }
 

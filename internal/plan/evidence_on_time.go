@@ -8,7 +8,7 @@ import "fmt"
 // transmission window, with the latency of as many packets as must be on time. A lost
 // message is not.
 func (e estimate) judgeOnTime() Evidence {
-	share, within := e.link.Requires.OnTime, e.link.Fronthaul.Transit()
+	share, within := e.link.Requires.OnTime, e.link.SlotLoad().Transit()
 	percentile := threeDigits(100*float64(share)-99) + 99 // keeps the digits that matter
 	ev := Evidence{Requirement: "on_time", Required: fmt.Sprintf("≥ %v, each within %v", share, within)}
 	f, lost := e.latency(100*float64(share)), e.loss()

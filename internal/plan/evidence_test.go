@@ -104,8 +104,6 @@ func TestEachRequirementCanBeViolated(t *testing.T) {
 	}
 }
 
-// A load that fills a token bucket adds queueing delay and loss; a smaller load adds
-// nothing.
 // onTime loads a link with a little fronthaul, each message of which may take so long.
 func onTime(share units.Ratio, transit time.Duration) func(*chain.Link) {
 	w := func(least, most time.Duration) chain.Window {
@@ -118,6 +116,8 @@ func onTime(share units.Ratio, transit time.Duration) func(*chain.Link) {
 	}
 }
 
+// A load that fills a token bucket adds queueing delay and loss; a smaller load adds
+// nothing.
 func TestShapeAddsDelayOnlyWhereLoadFillsIt(t *testing.T) {
 	inv := loadInventory(t, "vm2")
 	link := func(load units.Bitrate, limit time.Duration) *chain.Chain {

@@ -25,7 +25,7 @@ func (p *planner) planLink(l *chain.Link) {
 		Traffic:   cmp.Or(l.Traffic, chain.TrafficUDP),
 		Frame:     l.Frame,
 		Load:      n.load,
-		Fronthaul: l.Fronthaul,
+		Slotted:   l.Slotted,
 		Shape:     n.shape,
 		Messages:  l.Messages,
 		Evidence:  []Evidence{},

@@ -49,8 +49,8 @@ func (p *planner) needsOf(l *chain.Link) *needs {
 		n.underlay, n.via = p.between(n.hosts)
 	}
 	switch {
-	case l.Fronthaul != nil:
-		n.load = l.Fronthaul.Bitrate()
+	case l.SlotLoad() != nil:
+		n.load = l.SlotLoad().Bitrate()
 	case !l.HasLoad:
 		n.load = l.Requires.MinBitrate / 10
 	}

@@ -62,13 +62,13 @@ type Link struct {
 	Traffic   chain.Traffic `json:"traffic"`         // of bitrate measurements
 	Frame     int           `json:"frame,omitempty"` // bytes of UDP frames with FCS; 0: frames that fill the MTU
 	Load      units.Bitrate `json:"load"`            // traffic while latency is measured
-	// Fronthaul is what that traffic is; nil: datagrams.
-	Fronthaul *chain.Fronthaul `json:"fronthaul,omitempty"`
-	Shape     *chain.Qdisc     `json:"shape,omitempty"` // egress qdisc of ports without their own: qos, or a tbf for max_bitrate
-	Messages  *chain.Messages  `json:"messages,omitempty"`
-	Evidence  []Evidence       `json:"evidence"`
-	Requires  chain.Requires   `json:"requires"`
-	Isolation chain.Isolation  `json:"isolation"`
+	// Slotted is what that traffic is; none: datagrams.
+	chain.Slotted
+	Shape     *chain.Qdisc    `json:"shape,omitempty"` // egress qdisc of ports without their own: qos, or a tbf for max_bitrate
+	Messages  *chain.Messages `json:"messages,omitempty"`
+	Evidence  []Evidence      `json:"evidence"`
+	Requires  chain.Requires  `json:"requires"`
+	Isolation chain.Isolation `json:"isolation"`
 	// Forwarding is set if the transport has a choice.
 	Forwarding chain.Forwarding `json:"forwarding,omitempty"`
 	// Hosts are the simulated hosts that a tunnel joins, and VNI is its number;
@@ -89,29 +89,29 @@ type Course struct {
 	GTPU *chain.GTPU // tunnels at one of the ends; nil: none
 }
 
-// LoadText is the traffic while latency is measured: "400Mbps", or that of a fronthaul.
+// LoadText is the traffic while latency is measured: "400Mbps", or that of a load in slots.
 func (l Link) LoadText() string {
-	if l.Fronthaul != nil {
-		return "fronthaul, " + l.Load.String()
+	if load := l.SlotLoad(); load != nil {
+		return load.Field() + ", " + l.Load.String()
 	}
 	return l.Load.String()
 }
 
 // Limits are what is required of a link. They can change without the link being made again.
 type Limits struct {
-	Traffic   chain.Traffic    `json:"traffic"`
-	Load      units.Bitrate    `json:"load"`
-	Fronthaul *chain.Fronthaul `json:"fronthaul,omitempty"`
-	Evidence  []Evidence       `json:"evidence"`
-	Requires  chain.Requires   `json:"requires"`
+	Traffic chain.Traffic `json:"traffic"`
+	Load    units.Bitrate `json:"load"`
+	chain.Slotted
+	Evidence []Evidence     `json:"evidence"`
+	Requires chain.Requires `json:"requires"`
 }
 
 // Limits are those of the link.
-func (l Link) Limits() Limits { return Limits{l.Traffic, l.Load, l.Fronthaul, l.Evidence, l.Requires} }
+func (l Link) Limits() Limits { return Limits{l.Traffic, l.Load, l.Slotted, l.Evidence, l.Requires} }
 
 // With is the link with other limits.
 func (l Link) With(m Limits) Link {
-	l.Traffic, l.Load, l.Fronthaul, l.Evidence, l.Requires = m.Traffic, m.Load, m.Fronthaul, m.Evidence, m.Requires
+	l.Traffic, l.Load, l.Slotted, l.Evidence, l.Requires = m.Traffic, m.Load, m.Slotted, m.Evidence, m.Requires
 	return l
 }
 

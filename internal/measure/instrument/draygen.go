@@ -15,13 +15,14 @@ import (
 	"time"
 
 	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
 // Draygen measures with Drayage's own generator and sink, which stamp and number
 // every packet. For Params.Duration, it offers the load that Quantity selects:
 //
-//   - QStream: Params.Fronthaul, or Params.Bitrate of payload, in frames of
+//   - QStream: Params.Slots, or Params.Bitrate of payload, in frames of
 //     Params.Frame bytes, or packets that fill the MTU; next to Params.Bulk;
 //   - QProbe: Params.MessageRate of the smallest packets;
 //   - QPacketRate: Params.PacketRate of the smallest packets;
@@ -82,15 +83,16 @@ type offer struct {
 	encap   *Encapsulation
 	nextHop string // see Params
 	dscp    int
-	bulk    *Bulk // nil: one stream
-	// fronthaul is draygen's option for a load in slots; empty: frames at a rate.
-	fronthaul string
+	bulk    *Bulk          // nil: one stream
+	slots   chain.SlotLoad // nil: frames at a rate
 }
 
 // headers are the bytes before a frame's payload: Ethernet, IP and UDP, and any
 // encapsulation.
 func (o offer) headers() int {
 	switch {
+	case o.slots != nil:
+		return o.slots.Headers()
 	case o.ip6:
 		return genMAC + ipv6Header + udpHeader
 	case o.encap != nil:
@@ -123,8 +125,8 @@ func (g Draygen) wanted(from, to Endpoint, p Params) (offer, error) {
 	if g.Quantity == record.QFrames {
 		return g.frames(from, to, p)
 	}
-	if g.Quantity == record.QStream && p.Fronthaul != nil {
-		return p.Fronthaul.offer(p).warm(), nil
+	if g.Quantity == record.QStream && p.Slots != nil {
+		return slotted(p).warm(), nil
 	}
 	o := offer{frame: fullFrame(from, to, p), ip6: ipHeader(to.IP) == ipv6Header, poll: p.Poll, nextHop: p.NextHop, encap: p.Encap, dscp: p.DSCP, bulk: p.Bulk}
 	if o.ip6 && o.encap != nil {
@@ -263,9 +265,7 @@ func genCommands(sender, receiver []string, from, to Endpoint, o offer, d time.D
 		s.opened, target = genOpened, append(target, "--hold")
 	}
 	s.server = slices.Concat(receiver, []string{"sink"}, sink, []string{"--stream", stream, "--once"})
-	if o.fronthaul != "" {
-		s.server = append(s.server, "--fronthaul", o.fronthaul)
-	}
+	s.server = append(s.server, o.slotOption()...)
 	if to.Far != nil {
 		// No signal can end it, and the next trial needs the port.
 		s.linger, s.server = farLinger, append(s.server, "--duration", milliseconds(d+slack))
@@ -282,7 +282,7 @@ func genCommands(sender, receiver []string, from, to Endpoint, o offer, d time.D
 		limit := []string{"--batch", strconv.Itoa(o.batch)}
 		s.server, s.client = append(s.server, limit...), append(s.client, limit...)
 	}
-	if o.perSec > 0 && o.fronthaul == "" { // a fronthaul's sender knows its windows
+	if o.perSec > 0 && o.slots == nil { // a sender in slots knows its windows
 		s.client = append(s.client, "--catch-up", strconv.FormatInt(o.catchUp().Microseconds(), 10)+"us")
 	}
 	if o.warmup > 0 {

@@ -54,25 +54,25 @@ type genLine struct {
 	Lateness  *genHistogram `json:"lateness"`
 
 	// of a sink
-	ReceiveRate float64       `json:"receive_pps"`
-	FirstNs     int64         `json:"first_ns"`
-	LastNs      int64         `json:"last_ns"`
-	Received    uint64        `json:"received"`
-	Bytes       uint64        `json:"received_bytes"`
-	Duplicates  uint64        `json:"duplicates"`
-	Reordered   uint64        `json:"reordered"`
-	Foreign     uint64        `json:"foreign"`
-	Corrupt     uint64        `json:"corrupt"`
-	OtherStream uint64        `json:"other_stream"`
-	SocketDrops uint64        `json:"socket_drops"`
-	ClockErrors uint64        `json:"clock_errors"`
-	OneWay      *genHistogram `json:"one_way"`
-	RoundTrip   *genHistogram `json:"round_trip"` // of a requester
-	Intended    *genHistogram `json:"one_way_intended"`
-	IPDV        *genHistogram `json:"ipdv"`
-	Jitter      *float64      `json:"jitter_ns"`
-	Windows     *genWindows   `json:"windows"`
-	Bulk        *genBulk      `json:"bulk"` // of both; nil: there was none
+	ReceiveRate float64              `json:"receive_pps"`
+	FirstNs     int64                `json:"first_ns"`
+	LastNs      int64                `json:"last_ns"`
+	Received    uint64               `json:"received"`
+	Bytes       uint64               `json:"received_bytes"`
+	Duplicates  uint64               `json:"duplicates"`
+	Reordered   uint64               `json:"reordered"`
+	Foreign     uint64               `json:"foreign"`
+	Corrupt     uint64               `json:"corrupt"`
+	OtherStream uint64               `json:"other_stream"`
+	SocketDrops uint64               `json:"socket_drops"`
+	ClockErrors uint64               `json:"clock_errors"`
+	OneWay      *genHistogram        `json:"one_way"`
+	RoundTrip   *genHistogram        `json:"round_trip"` // of a requester
+	Intended    *genHistogram        `json:"one_way_intended"`
+	IPDV        *genHistogram        `json:"ipdv"`
+	Jitter      *float64             `json:"jitter_ns"`
+	Windows     map[string]genWindow `json:"windows"`
+	Bulk        *genBulk             `json:"bulk"` // of both; nil: there was none
 }
 
 type genHistogram struct {
@@ -226,7 +226,7 @@ func (r genResult) delivery(q record.Quantity, o offer, p Params) *record.Delive
 	sending, span := time.Duration(r.sender.ElapsedNs), r.span()
 	d := &record.Delivery{
 		OfferedBits: uint64(math.Round(o.perSec * bits)), OfferedRate: uint64(math.Round(o.perSec)),
-		DatagramBytes: o.frame - o.headers(), FrameBytes: o.frame + genFCS,
+		DatagramBytes: o.frame - o.headers(), FrameBytes: o.frame + o.checksum(),
 		Sent: r.sender.Sent, Received: r.sink.Received, Lost: r.sender.Sent - r.sink.Received,
 		Reordered: r.sink.Reordered, Duplicated: r.sink.Duplicates,
 		Foreign:  r.sink.Foreign + r.sink.Corrupt + r.sink.OtherStream,

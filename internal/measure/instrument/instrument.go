@@ -12,6 +12,7 @@ import (
 	"github.com/drayage/dray/internal/function/runtime"
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/dpdk"
 	"github.com/drayage/dray/internal/spec/inventory"
 )
@@ -83,7 +84,7 @@ type Params struct {
 	NextHop     string         // MAC of the port that takes the packets, if functions pass them on to the receiver; empty: none do
 	DSCP        int            // of the stream's packets (RFC 2474)
 	Bulk        *Bulk          // a second stream from the same sender; nil: none
-	Fronthaul   *Fronthaul     // the stream's load; nil: Bitrate
+	Slots       chain.SlotLoad // the stream's load; nil: Bitrate
 }
 
 // Instrument is one measuring program.

@@ -61,7 +61,7 @@ func matrix(p *plan.Plan, o Options) []measurement {
 				if native(l) && apart(p, m.from, m.to) && roomToPoll(l) {
 					m.params.Poll, m.busy[1] = true, 1
 				}
-				if m.params.Fronthaul != nil && apart(p, m.from, m.to) {
+				if m.params.Slots != nil && apart(p, m.from, m.to) {
 					m.params.Poll, m.busy = true, [2]int{1, 1}
 				}
 				m = m.onDevices()

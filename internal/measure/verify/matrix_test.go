@@ -350,7 +350,7 @@ func TestFronthaulIsTheLoad(t *testing.T) {
 	l.Load, l.Requires = l.Fronthaul.Bitrate(), chain.Requires{OnTime: 0.99999}
 	ms := matrix(p, Options{})
 	m := find(t, ms, record.QStream, "cu-up")
-	if f := m.params.Fronthaul; f == nil || f.Rate != 30_000 || f.Option != l.Fronthaul.Option() || m.params.Bitrate != uint64(l.Load) {
+	if f := m.params.Slots; f != chain.SlotLoad(l.Fronthaul) || f.PacketRate() != 30_000 || m.params.Bitrate != uint64(l.Load) {
 		t.Errorf("%+v", m.params)
 	}
 	if packets := 30_000 * m.params.Duration.Seconds() * float64(m.rounds); packets < 300_000 {

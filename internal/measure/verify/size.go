@@ -43,7 +43,7 @@ func streamParams(l plan.Link, o Options) instrument.Params {
 	if bits == 0 {
 		bits = probeBitrate
 	}
-	out := instrument.Params{Bitrate: bits, Duration: o.Duration, Frame: frame(l), Fronthaul: fronthaul(l)}
+	out := instrument.Params{Bitrate: bits, Duration: o.Duration, Frame: frame(l), Slots: l.SlotLoad()}
 	if out.Duration > 0 {
 		return out
 	}
@@ -88,22 +88,13 @@ func probeParams(l plan.Link, o Options) instrument.Params {
 
 // packetBits is the approximate payload of one packet of the link.
 func packetBits(l plan.Link) float64 {
-	if l.Fronthaul != nil {
-		return float64(l.Load) / float64(l.Fronthaul.PacketRate())
+	if load := l.SlotLoad(); load != nil {
+		return float64(l.Load) / float64(load.PacketRate())
 	}
 	if l.Frame > 0 {
 		return 8 * float64(l.UDPPayload())
 	}
 	return 8 * math.Max(64, float64(l.UDPPayload()))
-}
-
-// fronthaul is the link's load, if it is one.
-func fronthaul(l plan.Link) *instrument.Fronthaul {
-	f := l.Fronthaul
-	if f == nil {
-		return nil
-	}
-	return &instrument.Fronthaul{Option: f.Option(), Rate: uint64(f.PacketRate()), Frame: f.Frame()}
 }
 
 // frame is the link's frame length as draygen counts it, without FCS; 0: frames
@@ -126,8 +117,8 @@ func requestsParams(_ plan.Link, o Options) instrument.Params {
 // pingPongParams is the cross-check of delays: round trips under the link's load.
 func pingPongParams(l plan.Link, o Options) instrument.Params {
 	load := uint64(l.Load)
-	if l.Fronthaul != nil {
-		load = 0 // other traffic would say nothing about a fronthaul
+	if l.SlotLoad() != nil {
+		load = 0 // other traffic would say nothing about messages in slots
 	}
 	return instrument.Params{Load: load, MessageRate: pingPongRate, Duration: orElse(o.Duration, shortest)}
 }
@@ -135,7 +126,7 @@ func pingPongParams(l plan.Link, o Options) instrument.Params {
 // checkParams is the cross-check of loss: the stream's rate, for a second.
 func checkParams(l plan.Link, o Options) instrument.Params {
 	p := streamParams(l, o)
-	p.Fronthaul, p.Duration = nil, orElse(o.Duration, shortest)
+	p.Slots, p.Duration = nil, orElse(o.Duration, shortest)
 	return p
 }
 

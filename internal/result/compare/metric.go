@@ -151,7 +151,7 @@ func lost(t record.Trial) (stats.Cluster, bool) {
 	return stats.Cluster{Events: float64(d.Lost - min(d.Lost, d.ReceiverDrops)), N: float64(d.Sent)}, true
 }
 
-// untimely counts a fronthaul's messages that did not arrive in their receive window, lost
+// untimely counts the messages that did not arrive in their receive window, lost
 // ones included, of those that were sent in time and that the receiver could read.
 func untimely(t record.Trial) (stats.Cluster, bool) {
 	c, ok := lost(t)

@@ -63,7 +63,7 @@ type Trial struct {
 	OneWay     *OneWay     `json:"one_way,omitempty"`
 	Latency    *Latency    `json:"latency,omitempty"`
 	Delivery   *Delivery   `json:"delivery,omitempty"`
-	Windows    *Windows    `json:"windows,omitempty"` // of a fronthaul's messages
+	Windows    Windows     `json:"windows,omitempty"` // of messages that are due in slots; nil: none were
 	Requests   *Requests   `json:"requests,omitempty"`
 	PathMTU    *PathMTU    `json:"path_mtu,omitempty"`
 	Compute    *Compute    `json:"compute,omitempty"` // of a function

@@ -2,13 +2,11 @@
 
 package record
 
-// Windows are the receive windows of a fronthaul's messages (O-RAN.WG4.CUS), by plane.
-type Windows struct {
-	CPlane Window `json:"c_plane"`
-	UPlane Window `json:"u_plane"`
-}
+// Windows are the receive windows of messages that are due in slots, by kind: "c_plane" and
+// "u_plane" of a fronthaul (O-RAN.WG4.CUS), "dl_tti" and "tx_data" of FAPI (SCF 222).
+type Windows map[string]Window
 
-// Window counts a plane's received messages by their receive window. The four are all
+// Window counts the received messages of a kind by their receive window. The four are all
 // that arrived.
 type Window struct {
 	Early  uint64 `json:"early"`
@@ -21,10 +19,13 @@ type Window struct {
 	AfterOpening Histogram `json:"after_opening"`
 }
 
-// Sum is of both planes, without the histograms.
+// Sum is of all kinds, without the histograms.
 func (w Windows) Sum() Window {
-	c, u := w.CPlane, w.UPlane
-	return Window{Early: c.Early + u.Early, OnTime: c.OnTime + u.OnTime, Late: c.Late + u.Late, SentLate: c.SentLate + u.SentLate}
+	var sum Window
+	for _, k := range w {
+		sum.Early, sum.OnTime, sum.Late, sum.SentLate = sum.Early+k.Early, sum.OnTime+k.OnTime, sum.Late+k.Late, sum.SentLate+k.SentLate
+	}
+	return sum
 }
 
 // Received is all that arrived.

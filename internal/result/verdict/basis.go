@@ -29,9 +29,8 @@ func (r rule) basis(l Link, trials []record.Trial) string {
 		return "icmp packets of that size, there and back"
 	case r.quantity == record.QThroughput && l.Traffic == chain.TrafficTCP:
 		return "tcp goodput, one stream"
-	case r.quantity == record.QStream && l.Fronthaul != nil:
-		f := l.Fronthaul
-		return fmt.Sprintf("eCPRI, %d PRB of %d kHz, %d per symbol, one way", f.PRB, f.SCS, f.Layers)
+	case r.quantity == record.QStream && l.Slots != nil:
+		return l.Slots.String() + ", one way"
 	}
 	for _, t := range trials {
 		if d := t.Delivery; d != nil && d.FrameBytes > 0 {

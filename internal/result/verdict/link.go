@@ -22,8 +22,8 @@ type Link struct {
 	Load units.Bitrate
 	// Path says that it is a path over several links, or functions.
 	Path bool
-	// Fronthaul is what that traffic is; nil: datagrams.
-	Fronthaul *chain.Fronthaul
+	// Slots is what that traffic is; nil: datagrams.
+	Slots chain.SlotLoad
 	// Native says that one of its ports is not a network interface.
 	Native bool
 	// Directions are the directions of the requirements.
@@ -47,7 +47,7 @@ func (d Direction) String() string { return d.From + " → " + d.To }
 // FromPlan is the planned link: its requirements hold in every direction between any
 // two of its ports; those of a path may hold only from its first end to its second.
 func FromPlan(l plan.Link) Link {
-	out := Link{Name: l.Name, Requires: l.Requires, Traffic: cmp.Or(l.Traffic, chain.TrafficUDP), Load: l.Load, Fronthaul: l.Fronthaul, Path: l.Course != nil}
+	out := Link{Name: l.Name, Requires: l.Requires, Traffic: cmp.Or(l.Traffic, chain.TrafficUDP), Load: l.Load, Slots: l.SlotLoad(), Path: l.Course != nil}
 	for _, from := range l.Ends {
 		out.Native = out.Native || from.Face == chain.FaceNative || from.Face == chain.FaceDPDK
 		if from.Uplink != "" {
@@ -81,7 +81,7 @@ func JudgeLive(l plan.Link, trials []record.Trial) []Verdict { return Judge(live
 // liveLink is a link with the requirements that live traffic can show.
 func liveLink(l plan.Link) Link {
 	own := FromPlan(l)
-	own.live, own.Load, own.Fronthaul = true, 0, nil
+	own.live, own.Load, own.Slots = true, 0, nil
 	own.Requires = chain.Requires{
 		Latency: l.Requires.Latency, Percentile: l.Requires.Percentile, PDV: l.Requires.PDV, LossRatio: l.Requires.LossRatio,
 		MinBitrate: l.Requires.MinBitrate, PacketRate: l.Requires.PacketRate,

@@ -12,7 +12,7 @@ import (
 	"github.com/drayage/dray/internal/result/stats"
 )
 
-// onTime judges the share of a fronthaul's messages that arrive within their receive
+// onTime judges the share of messages in slots that arrive within their receive
 // windows. Lost ones do not.
 type onTime struct {
 	link  Link

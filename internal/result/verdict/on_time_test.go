@@ -12,7 +12,7 @@ import (
 
 func onTimeLink(share units.Ratio) Link {
 	l := link(chain.Requires{OnTime: share})
-	l.Fronthaul = &chain.Fronthaul{SCS: 30, PRB: 273, Layers: 4}
+	l.Slots = &chain.Fronthaul{SCS: 30, PRB: 273, Layers: 4}
 	return l
 }
 
@@ -20,7 +20,7 @@ func onTimeLink(share units.Ratio) Link {
 func arrived(sent uint64, w record.Window) func(*record.Trial) {
 	return func(t *record.Trial) {
 		delivery(sent, sent-w.Received())(t)
-		t.Windows = &record.Windows{UPlane: w}
+		t.Windows = record.Windows{"u_plane": w}
 	}
 }
 
@@ -70,7 +70,7 @@ func TestOnTimeLeavesOutTheSendersLateness(t *testing.T) {
 func TestOnTimeTrialsRejected(t *testing.T) {
 	for want, spoil := range map[string]func(*record.Trial){
 		"not compared with receive windows": func(tr *record.Trial) { tr.Windows = nil },
-		"sent every message too late":       func(tr *record.Trial) { tr.Windows.UPlane = record.Window{SentLate: 20_000} },
+		"sent every message too late":       func(tr *record.Trial) { tr.Windows["u_plane"] = record.Window{SentLate: 20_000} },
 		"the sender reached only":           func(tr *record.Trial) { tr.Delivery.SentBits /= 2 },
 	} {
 		trials := both(3, record.QStream, arrived(20_000, record.Window{OnTime: 20_000}))

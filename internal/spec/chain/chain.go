@@ -322,10 +322,10 @@ type Link struct {
 	// Requires.MinBitrate.
 	Load    units.Bitrate `json:"load"`
 	HasLoad bool          `json:"-"`
-	// Fronthaul is the traffic instead of Load; nil: datagrams.
-	Fronthaul *Fronthaul `json:"fronthaul,omitempty"`
-	Requires  Requires   `json:"requires"`
-	QoS       *Qdisc     `json:"qos,omitempty"` // on the egress of every port of the link without its own
+	// Slotted is the traffic instead of Load; none: datagrams.
+	Slotted
+	Requires Requires `json:"requires"`
+	QoS      *Qdisc   `json:"qos,omitempty"` // on the egress of every port of the link without its own
 	// Messages asks for buffers of a second size; nil: packets only.
 	Messages *Messages `json:"messages,omitempty"`
 
@@ -368,7 +368,7 @@ type Requires struct {
 	Percentile units.Percentile `json:"percentile,omitempty"`             // default 99 if latency or PDV is required
 	PDV        units.Duration   `json:"packet_delay_variation,omitempty"` // D(i)−Dmin at Percentile, RFC 5481
 	LossRatio  *units.Ratio     `json:"packet_loss_ratio,omitempty"`      // nil: none required; 0 cannot be proven and is refused
-	OnTime     units.Ratio      `json:"on_time,omitempty"`                // share of a fronthaul's messages within their receive windows
+	OnTime     units.Ratio      `json:"on_time,omitempty"`                // share of a SlotLoad's messages within their receive windows
 	MinBitrate units.Bitrate    `json:"min_bitrate,omitempty"`            // each direction
 	MaxBitrate units.Bitrate    `json:"max_bitrate,omitempty"`            // each direction; enforced by shaping, then measured
 	PacketRate units.PacketRate `json:"packet_rate,omitempty"`            // each direction, 64 B frames

@@ -62,7 +62,7 @@ func decodeLinks(d *parse.Decoder, n *yaml.Node, c *Chain) {
 		l.FieldPos = d.Positions(values)
 		names.Add(d, l.Name, values["name"])
 		checkRates(d, &l, values)
-		checkOnTime(d, &l, values)
+		checkSlotLoad(d, &l, values)
 		checkForwarding(d, &l, values)
 		c.Links = append(c.Links, l)
 	})

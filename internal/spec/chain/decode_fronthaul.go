@@ -37,8 +37,8 @@ func windowField(name, doc, usual string, at func(*Fronthaul) *Window) parse.Fie
 
 func decodeSCS(d *parse.Decoder, n *yaml.Node) int {
 	v, ok := d.Integer(n, "scs", 15, 120)
-	if _, known := usualWindows[v]; ok && !known {
-		d.Fail(n, "write 15, 30 or 120", "a fronthaul has no subcarrier spacing of %d kHz here", v)
+	if ok && !knownSpacing(v) {
+		d.Fail(n, "write 15, 30 or 120", "no load here has a subcarrier spacing of %d kHz", v)
 	}
 	return v
 }
@@ -66,7 +66,7 @@ func decodeWindow(d *parse.Decoder, n *yaml.Node, name string) Window {
 func decodeFronthaul(d *parse.Decoder, n *yaml.Node) *Fronthaul {
 	f := &Fronthaul{PRB: maxPRB, Layers: 4, VLAN: 1}
 	parse.Object(d, n, "a fronthaul", fronthaulFields, f)
-	if _, known := usualWindows[f.SCS]; !known {
+	if !knownSpacing(f.SCS) {
 		return nil // reported
 	}
 	f.complete()
@@ -79,15 +79,19 @@ func decodeOnTime(d *parse.Decoder, n *yaml.Node) units.Ratio {
 	return v
 }
 
-// checkOnTime compares a link's fronthaul with its other fields.
-func checkOnTime(d *parse.Decoder, l *Link, values map[string]*yaml.Node) {
-	if l.Fronthaul != nil && l.Load > 0 {
-		d.Fail(values["load"], "leave out load: the fronthaul is the load", "a link has a fronthaul or a bitrate as its load, not both")
+// checkSlotLoad compares a link's load in slots with its other fields.
+func checkSlotLoad(d *parse.Decoder, l *Link, values map[string]*yaml.Node) {
+	if load := l.SlotLoad(); load != nil {
+		field := load.Field()
+		if l.Load > 0 {
+			d.Fail(values["load"], fmt.Sprintf("leave out load: %s is the load", field), "a link has %s or a bitrate as its load, not both", field)
+		}
+		if l.Frame > 0 {
+			d.Fail(values["frame"], fmt.Sprintf("leave out frame: %s decides the lengths", field), "a link with %s has no frame", field)
+		}
 	}
-	if l.Fronthaul != nil && l.Frame > 0 {
-		d.Fail(values["frame"], "leave out frame: the fronthaul decides the frames", "a link with a fronthaul has no frame")
-	}
-	if l.Requires.OnTime > 0 && l.Fronthaul == nil && values["fronthaul"] == nil {
-		d.FailAt(l.Requires.Pos["on_time"], "describe the load, as in fronthaul: {scs: 30}", "on_time needs a fronthaul, whose receive windows it is of")
+	if l.Requires.OnTime > 0 && values["fronthaul"] == nil {
+		d.FailAt(l.Requires.Pos["on_time"], "describe the load, as in fronthaul: {scs: 30}",
+			"on_time needs a fronthaul, whose receive windows it is of")
 	}
 }

@@ -63,29 +63,30 @@ const (
 // VLAN tag.
 func (f *Fronthaul) MTU() int { return uPlaneHeaders + prbBytes*f.PRB - (frameExtra - 4) }
 
-// PacketRate is how many messages there are a second: a C-plane message in each slot and
-// a U-plane message in each symbol, of each layer.
+// The methods of SlotLoad.
+
+func (f *Fronthaul) Field() string { return "fronthaul" }
+
+// PacketRate counts a C-plane message in each slot and a U-plane message in each symbol,
+// of each layer.
 func (f *Fronthaul) PacketRate() units.PacketRate {
-	return units.PacketRate((symbols + 1) * f.Layers * 1000 * f.SCS / 15)
+	return units.PacketRate((symbols + 1) * f.Layers * slotsPerSecond(f.SCS))
 }
 
-// Frame is the mean length of the frames, in bytes without FCS.
 func (f *Fronthaul) Frame() int {
 	return (symbols*(uPlaneHeaders+prbBytes*f.PRB) + cPlaneFrame) / (symbols + 1)
 }
 
-// Bitrate is the load's payload, as a generator counts it.
-func (f *Fronthaul) Bitrate() units.Bitrate {
-	return units.Bitrate(f.PacketRate()) * units.Bitrate(8*(f.Frame()-fronthaulHeaders))
-}
+func (f *Fronthaul) Headers() int { return fronthaulHeaders }
 
-// Transit is the longest time that a message may take which was sent at the beginning
-// of its window.
+func (f *Fronthaul) Ethernet() bool { return true }
+
+func (f *Fronthaul) Bitrate() units.Bitrate { return payload(f) }
+
 func (f *Fronthaul) Transit() units.Duration {
 	return min(f.T1aCP[1]-f.T2aCP[0], f.T1aUP[1]-f.T2aUP[0])
 }
 
-// Option is the profile in draygen's form.
 func (f *Fronthaul) Option() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "scs=%d,prb=%d,layers=%d,vlan=%d", f.SCS, f.PRB, f.Layers, f.VLAN)
@@ -93,8 +94,11 @@ func (f *Fronthaul) Option() string {
 		name   string
 		window Window
 	}{{"t1a-cp", f.T1aCP}, {"t1a-up", f.T1aUP}, {"t2a-cp", f.T2aCP}, {"t2a-up", f.T2aUP}} {
-		us := func(d units.Duration) int64 { return time.Duration(d).Microseconds() }
-		fmt.Fprintf(&b, ",%s=%d-%d", w.name, us(w.window[0]), us(w.window[1]))
+		fmt.Fprintf(&b, ",%s=%d-%d", w.name, microseconds(w.window[0]), microseconds(w.window[1]))
 	}
 	return b.String()
+}
+
+func (f *Fronthaul) String() string {
+	return fmt.Sprintf("eCPRI, %d PRB of %d kHz, %d per symbol", f.PRB, f.SCS, f.Layers)
 }

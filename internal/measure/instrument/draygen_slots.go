@@ -11,25 +11,29 @@ import (
 	"github.com/drayage/dray/internal/result/record"
 )
 
-// Fronthaul is a load in slots instead of a rate.
-type Fronthaul struct {
-	Option string // draygen's --fronthaul
-	Rate   uint64 // frames per second
-	Frame  int    // their mean length, in bytes without FCS
+// slotBuffer is the memory of a port's ring: frames of 7,678 bytes for 30 ms.
+const slotBuffer = "64M"
+
+// slotted is a load in slots as a sender's.
+func slotted(p Params) offer {
+	return offer{frame: p.Slots.Frame(), perSec: float64(p.Slots.PacketRate()), poll: p.Poll, slots: p.Slots}
 }
 
-// fronthaulBuffer is the memory of a port's ring: frames of 7,678 bytes for 30 ms.
-const fronthaulBuffer = "64M"
-
-// offer is the fronthaul as a sender's load.
-func (f *Fronthaul) offer(p Params) offer {
-	return offer{frame: f.Frame, perSec: float64(f.Rate), poll: p.Poll, fronthaul: f.Option}
+// checksum is the length of a frame's FCS.
+func (o offer) checksum() int {
+	if o.slots != nil && !o.slots.Ethernet() {
+		return 0
+	}
+	return genFCS
 }
 
-// slotPorts are as genPorts. Programs make the frames themselves also at interfaces.
-func slotPorts(from, to Endpoint) (sink, source, target []string, err error) {
+// slotPorts are as genPorts. Programs make the messages themselves also at interfaces.
+func slotPorts(from, to Endpoint, ethernet bool) (sink, source, target []string, err error) {
 	if from.unprivileged() || to.unprivileged() {
-		return nil, nil, nil, errors.New("draygen: a fronthaul's frames are eCPRI: at an interface of another machine it may send UDP only")
+		return nil, nil, nil, errors.New("draygen: messages in slots are no UDP: at an interface of another machine it may send UDP only")
+	}
+	if !ethernet && !(from.Native && to.Native) {
+		return nil, nil, nil, errors.New("draygen: messages that are no frames need message buffers: write face: native at both ports of the link")
 	}
 	if sink, err = slotPort(to, dpdkWait(from, to)); err != nil {
 		return nil, nil, nil, err
@@ -37,7 +41,7 @@ func slotPorts(from, to Endpoint) (sink, source, target []string, err error) {
 	if source, err = slotPort(from, dpdkWait(from, to)); err != nil {
 		return nil, nil, nil, err
 	}
-	if to.MAC != "" {
+	if to.MAC != "" && ethernet {
 		target = []string{"--to-mac", to.MAC}
 	}
 	return sink, source, target, nil
@@ -47,35 +51,38 @@ func slotPort(e Endpoint, wait time.Duration) ([]string, error) {
 	if e.framed() {
 		return genPort(e, wait)
 	}
-	return []string{"--port", "packet:" + e.Port, "--buffer", fronthaulBuffer}, nil
+	return []string{"--port", "packet:" + e.Port, "--buffer", slotBuffer}, nil
 }
 
 // ports are the sink's and the sender's ports, and the sender's address options.
 func (o offer) ports(from, to Endpoint) (sink, source, target []string, err error) {
-	if o.fronthaul != "" {
-		return slotPorts(from, to)
+	if o.slots != nil {
+		return slotPorts(from, to, o.slots.Ethernet())
 	}
 	return genPorts(from, to, o.nextHop)
 }
 
-// traffic is the sender's load. A fronthaul's sender is busy if it may be, as an O-DU is.
+// slotOption describes a load in slots to either end; none otherwise.
+func (o offer) slotOption() []string {
+	if o.slots == nil {
+		return nil
+	}
+	return []string{"--" + o.slots.Field(), o.slots.Option()}
+}
+
+// traffic is the sender's load. A sender in slots is busy if it may be, as an O-DU is.
 func (o offer) traffic() []string {
-	if o.fronthaul == "" {
+	if o.slots == nil {
 		return slices.Concat(o.around(), []string{"--size", o.size(), "--rate", o.rate, "--layer", "payload"}, o.marked())
 	}
-	options := []string{"--fronthaul", o.fronthaul}
+	options := o.slotOption()
 	if o.poll && !o.busy {
 		options = append(options, "--busy")
 	}
 	return options
 }
 
-// genWindows is a sink's report of receive windows.
-type genWindows struct {
-	CPlane genWindow `json:"c_plane"`
-	UPlane genWindow `json:"u_plane"`
-}
-
+// genWindow is a sink's report of the receive windows of a kind of messages.
 type genWindow struct {
 	Early        uint64        `json:"early"`
 	OnTime       uint64        `json:"on_time"`
@@ -85,26 +92,25 @@ type genWindow struct {
 }
 
 // windows is the report in the record's terms; nil if the load has none.
-func (r genResult) windows(o offer) (*record.Windows, error) {
-	if o.fronthaul == "" {
+func (r genResult) windows(o offer) (record.Windows, error) {
+	if o.slots == nil {
 		return nil, nil
 	}
-	w := r.sink.Windows
-	if w == nil {
+	if len(r.sink.Windows) == 0 {
 		return nil, errors.New("the sink's output has no windows: rebuild draygen with `make build`")
 	}
-	var out record.Windows
-	var err error
-	if out.CPlane, err = w.CPlane.record(r.sink.Received); err != nil {
-		return nil, err
-	}
-	if out.UPlane, err = w.UPlane.record(r.sink.Received); err != nil {
-		return nil, err
+	out := record.Windows{}
+	for kind, w := range r.sink.Windows {
+		one, err := w.record(r.sink.Received)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", kind, err)
+		}
+		out[kind] = one
 	}
 	if n := out.Sum().Received(); n != r.sink.Received {
 		return nil, fmt.Errorf("%d messages received, and %d judged by their windows", r.sink.Received, n)
 	}
-	return &out, nil
+	return out, nil
 }
 
 func (w genWindow) record(most uint64) (record.Window, error) {

@@ -10,9 +10,17 @@ import (
 	"time"
 
 	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/units"
 )
 
-var slots = Params{Bitrate: 318_000_000, Duration: time.Second, Poll: true, Fronthaul: &Fronthaul{Option: "scs=30,prb=51,layers=1", Rate: 30_000, Frame: 1368}}
+func window(least, most time.Duration) chain.Window {
+	return chain.Window{units.Duration(least * time.Microsecond), units.Duration(most * time.Microsecond)}
+}
+
+var slots = Params{Bitrate: 318_000_000, Duration: time.Second, Poll: true, Slots: &chain.Fronthaul{
+	SCS: 30, PRB: 51, Layers: 1, VLAN: 1, T1aCP: window(285, 429), T1aUP: window(96, 196), T2aCP: window(285, 429), T2aUP: window(71, 428),
+}}
 
 // TestFronthaulIsMeasured sends it over a veth pair, as frames of its own.
 func TestFronthaulIsMeasured(t *testing.T) {
@@ -29,7 +37,7 @@ func TestFronthaulIsMeasured(t *testing.T) {
 		t.Fatal("no windows")
 	}
 	sum := trial.Windows.Sum()
-	if sum.Received() != trial.Delivery.Received || trial.Windows.CPlane.Received() == 0 {
+	if sum.Received() != trial.Delivery.Received || trial.Windows["c_plane"].Received() == 0 {
 		t.Errorf("%+v of %d messages", sum, trial.Delivery.Received)
 	}
 	client := trial.Instrument.Client
@@ -39,7 +47,7 @@ func TestFronthaulIsMeasured(t *testing.T) {
 }
 
 func TestFronthaulNeedsFramesOfItsOwn(t *testing.T) {
-	_, _, _, err := slotPorts(Endpoint{Far: &Far{}}, Endpoint{Native: true})
+	_, _, _, err := slotPorts(Endpoint{Far: &Far{}}, Endpoint{Native: true}, true)
 	if err == nil || !strings.Contains(err.Error(), "UDP only") {
 		t.Errorf("%v", err)
 	}
@@ -47,20 +55,20 @@ func TestFronthaulNeedsFramesOfItsOwn(t *testing.T) {
 
 func TestWindowsAreChecked(t *testing.T) {
 	empty := func() *genHistogram { return &genHistogram{Counts: [][2]int64{}} }
-	sink := func(spoil func(*genWindows)) genResult {
-		w := &genWindows{genWindow{Early: 1, SentLate: 2, AfterOpening: empty()}, genWindow{Early: 3, AfterOpening: empty()}}
-		spoil(w)
-		return genResult{sink: genLine{Received: 6, Windows: w}}
+	sink := func(spoil func(c, u *genWindow)) genResult {
+		c, u := genWindow{Early: 1, SentLate: 2, AfterOpening: empty()}, genWindow{Early: 3, AfterOpening: empty()}
+		spoil(&c, &u)
+		return genResult{sink: genLine{Received: 6, Windows: map[string]genWindow{"c_plane": c, "u_plane": u}}}
 	}
-	o := offer{fronthaul: "scs=30"}
-	got, err := sink(func(*genWindows) {}).windows(o)
-	if err != nil || got.CPlane.SentLate != 2 || got.UPlane.Early != 3 {
+	o := slotted(slots)
+	got, err := sink(func(c, u *genWindow) {}).windows(o)
+	if err != nil || got["c_plane"].SentLate != 2 || got["u_plane"].Early != 3 {
 		t.Errorf("%+v, %v", got, err)
 	}
-	for want, spoil := range map[string]func(*genWindows){
-		"and 7 judged":     func(w *genWindows) { w.CPlane.Early++ },
-		"and 0 times":      func(w *genWindows) { w.UPlane.OnTime, w.UPlane.Early = 1, 2 },
-		"no after_opening": func(w *genWindows) { w.UPlane.AfterOpening = nil },
+	for want, spoil := range map[string]func(c, u *genWindow){
+		"and 7 judged":              func(c, _ *genWindow) { c.Early++ },
+		"and 0 times":               func(_, u *genWindow) { u.OnTime, u.Early = 1, 2 },
+		"u_plane: no after_opening": func(_, u *genWindow) { u.AfterOpening = nil },
 	} {
 		if _, err := sink(spoil).windows(o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, not %q", err, want)
