@@ -42,6 +42,7 @@ func TestEachRequirementCanBeViolated(t *testing.T) {
 			func(l *chain.Link) { l.Requires.LossRatio, l.Load, l.HasLoad = ratio(0.1), 990e6, true },
 			func(l *chain.Link) { l.Requires.LossRatio, l.Load, l.HasLoad = ratio(0.1), 100e9, true }},
 		{"on_time", onTime(0.99, 200*time.Microsecond), onTime(0.99, 199*time.Microsecond)},
+		{"on_time", fapi(0.99, 200*time.Microsecond), fapi(0.99, 199*time.Microsecond)},
 		{"on_time", onTime(0.9999, time.Second), onTime(0.99999, time.Second)}, // no evidence reaches so far
 		{"min_bitrate",
 			func(l *chain.Link) { l.Requires.MinBitrate = 900e6 },
@@ -112,6 +113,14 @@ func onTime(share units.Ratio, transit time.Duration) func(*chain.Link) {
 	return func(l *chain.Link) {
 		sent, arrives := w(1, 1000+transit), w(1000, 2000+transit)
 		l.Fronthaul = &chain.Fronthaul{SCS: 15, PRB: 51, Layers: 1, VLAN: 1, T1aCP: sent, T1aUP: sent, T2aCP: arrives, T2aUP: arrives}
+		l.Requires.OnTime = share
+	}
+}
+
+// fapi loads a link with few FAPI messages, each of which may take so long.
+func fapi(share units.Ratio, within time.Duration) func(*chain.Link) {
+	return func(l *chain.Link) {
+		l.FAPI = &chain.FAPI{SCS: 15, DLTTI: 128, TXData: 128, Within: units.Duration(within)}
 		l.Requires.OnTime = share
 	}
 }

@@ -22,6 +22,8 @@ var slots = Params{Bitrate: 318_000_000, Duration: time.Second, Poll: true, Slot
 	SCS: 30, PRB: 51, Layers: 1, VLAN: 1, T1aCP: window(285, 429), T1aUP: window(96, 196), T2aCP: window(285, 429), T2aUP: window(71, 428),
 }}
 
+var fapiSlots = Params{Slots: &chain.FAPI{SCS: 30, DLTTI: 2048, TXData: 115_000, Within: units.Duration(500 * time.Microsecond)}}
+
 // TestFronthaulIsMeasured sends it over a veth pair, as frames of its own.
 func TestFronthaulIsMeasured(t *testing.T) {
 	generator(t)
@@ -79,5 +81,30 @@ func TestWindowsAreChecked(t *testing.T) {
 	}
 	if _, err := (genResult{}).windows(o); err == nil {
 		t.Error("an old draygen is not noticed")
+	}
+}
+
+func TestFAPIMessagesAreNoFrames(t *testing.T) {
+	a, b := Endpoint{Name: "a.p", Port: "/a/p", Native: true}, Endpoint{Name: "b.p", Port: "/b/p", Native: true, MAC: "02:00:00:00:00:01"}
+	o := slotted(fapiSlots)
+	s, err := genCommands([]string{"draygen"}, []string{"draygen"}, a, b, o, time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range [][]string{s.client, s.server} {
+		at := slices.Index(command, "--fapi")
+		if at < 0 || command[at+1] != "scs=30,dl-tti=2048,tx-data=115000,within=500" || slices.Contains(command, "--to-mac") || slices.Contains(command, "--catch-up") {
+			t.Errorf("%q", command)
+		}
+	}
+	d := genResult{}.delivery(record.QStream, o, Params{})
+	if d.FrameBytes != 58_524 || d.DatagramBytes != 58_512 || d.OfferedRate != 4000 {
+		t.Errorf("%+v", d)
+	}
+	if d := (genResult{}).delivery(record.QStream, slotted(slots), Params{}); d.FrameBytes != 1368+4 || d.DatagramBytes != 1368-42 {
+		t.Errorf("%+v of a fronthaul", d)
+	}
+	if _, _, _, err := slotPorts(a, Endpoint{Name: "c.p"}, false); err == nil || !strings.Contains(err.Error(), "face: native") {
+		t.Errorf("%v at an interface", err)
 	}
 }

@@ -159,6 +159,7 @@ func (k *checker) checkTraffic(l *Link, members []*member) {
 	if len(members) == 0 {
 		return
 	}
+	k.checkNative(l, members)
 	port := members[0].port
 	if l.Fronthaul != nil && port.MTU < l.Fronthaul.MTU() {
 		k.FailAt(l.FieldPos["fronthaul"], fmt.Sprintf(`write "mtu: %d" at the link's ports, or a smaller prb`, l.Fronthaul.MTU()),
@@ -173,6 +174,16 @@ func (k *checker) checkTraffic(l *Link, members []*member) {
 	}
 	if l.Frame < smallestFrame6 && port.IP.IsValid() && port.IP.Addr().Is6() {
 		k.FailAt(l.FieldPos["frame"], fmt.Sprintf("write at least %d", smallestFrame6), "a frame of %d bytes is too short over IPv6", l.Frame)
+	}
+}
+
+// checkNative refuses FAPI messages at a port that has no message buffers.
+func (k *checker) checkNative(l *Link, members []*member) {
+	for _, m := range members {
+		if l.FAPI != nil && m.port.Face != FaceNative {
+			k.FailAt(l.FieldPos["fapi"], fmt.Sprintf("write face: %s at both ports of the link", FaceNative), "the port %s has face: %s, which has no FAPI messages", m, m.port.Face)
+			break
+		}
 	}
 }
 

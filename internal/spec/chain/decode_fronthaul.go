@@ -81,6 +81,9 @@ func decodeOnTime(d *parse.Decoder, n *yaml.Node) units.Ratio {
 
 // checkSlotLoad compares a link's load in slots with its other fields.
 func checkSlotLoad(d *parse.Decoder, l *Link, values map[string]*yaml.Node) {
+	if l.Fronthaul != nil && l.FAPI != nil {
+		d.Fail(values["fapi"], "leave out one of the two", "a link has a fronthaul or FAPI messages as its load, not both")
+	}
 	if load := l.SlotLoad(); load != nil {
 		field := load.Field()
 		if l.Load > 0 {
@@ -90,8 +93,9 @@ func checkSlotLoad(d *parse.Decoder, l *Link, values map[string]*yaml.Node) {
 			d.Fail(values["frame"], fmt.Sprintf("leave out frame: %s decides the lengths", field), "a link with %s has no frame", field)
 		}
 	}
-	if l.Requires.OnTime > 0 && values["fronthaul"] == nil {
-		d.FailAt(l.Requires.Pos["on_time"], "describe the load, as in fronthaul: {scs: 30}",
-			"on_time needs a fronthaul, whose receive windows it is of")
+	if l.Requires.OnTime > 0 && values["fronthaul"] == nil && values["fapi"] == nil {
+		d.FailAt(l.Requires.Pos["on_time"], "describe the load, as in fronthaul: {scs: 30} or fapi: {scs: 30}",
+			"on_time needs a fronthaul or FAPI messages, whose receive windows it is of")
 	}
+	checkFAPI(d, l, values)
 }

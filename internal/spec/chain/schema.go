@@ -45,6 +45,7 @@ func Definitions() schema.Schema {
 		{Name: "path-requires", Value: append(parse.ObjectSchema("path requirements", "The requirements of a path, with its functions' own commands running. At least one.", pathRequiresFields), schema.Schema{{Name: "minProperties", Value: 1}}...)},
 		{Name: "port-end", Value: schema.Described("port end", "A port, written \"function.port\".", schema.Pattern(`^[^.]+[.].+$`))},
 		{Name: "fronthaul", Value: parse.ObjectSchema("fronthaul", "The downlink of an O-RAN fronthaul (O-RAN.WG4.CUS): in each slot a C-plane message per layer, then a U-plane message per symbol and layer.", fronthaulFields)},
+		{Name: "fapi", Value: parse.ObjectSchema("fapi", "What a MAC tells its PHY about the downlink of each slot (5G FAPI PHY API, Small Cell Forum 222): a DL_TTI.request and a TX_DATA.request, both due at the slot's beginning.", fapiFields)},
 		{Name: "messages", Value: parse.ObjectSchema("messages", "Messages that native ports pass in addition to packets: each is contiguous, and arrives whole.", messagesFields)},
 		{Name: "end", Value: schema.Described("end", "A port, written \"function.port\", or an uplink, written {uplink: eth0}.", schema.OneOf(schema.Pattern(`^[^.]+[.].+$`), schema.Ref("uplink")))},
 		{Name: "uplink", Value: parse.ObjectSchema("uplink", "A link end that is a host interface.", uplinkFields)},

@@ -115,6 +115,22 @@ links:
     fronthaul: {scs: 30}
 `
 
+const fapiSlots = `
+apiVersion: drayage/v1
+kind: Chain
+name: fapi
+functions:
+  - name: l2
+    ports: [{name: p, face: native}]
+  - name: l1
+    ports: [{name: p, face: native}]
+links:
+  - name: l
+    ends: [l2.p, l1.p]
+    messages: {size: 115000}
+    fapi: {scs: 30}
+`
+
 func TestSchemaAndParserHaveTheSameDefaults(t *testing.T) {
 	c, err := Parse("least", []byte(least+"paths: [{name: p, from: a.p, to: b.p, requires: {latency: 1ms}}]\n"))
 	if err != nil {
@@ -133,6 +149,10 @@ func TestSchemaAndParserHaveTheSameDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	loaded, err := Parse("slots", []byte(slots))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cell, err := Parse("fapi", []byte(fapiSlots))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,6 +188,8 @@ func TestSchemaAndParserHaveTheSameDefaults(t *testing.T) {
 		"fronthaul.prb":            loaded.Links[0].Fronthaul.PRB,
 		"fronthaul.layers":         loaded.Links[0].Fronthaul.Layers,
 		"fronthaul.vlan":           loaded.Links[0].Fronthaul.VLAN,
+		"fapi.dl_tti":              cell.Links[0].FAPI.DLTTI,
+		"fapi.tx_data":             cell.Links[0].FAPI.TXData,
 		"underlay.mtu":             hosted.Hosts.Underlay.MTU,
 	}
 	for name, d := range schemaRoot(t).Defs {

@@ -32,15 +32,19 @@ type SlotLoad interface {
 	Transit() units.Duration
 }
 
-// Slotted is what a link carries in slots instead of a bitrate.
+// Slotted is what a link carries in slots instead of a bitrate. At most one is set.
 type Slotted struct {
 	Fronthaul *Fronthaul `json:"fronthaul,omitempty"`
+	FAPI      *FAPI      `json:"fapi,omitempty"`
 }
 
 // SlotLoad is the one that is set; nil: none.
 func (s Slotted) SlotLoad() SlotLoad {
-	if s.Fronthaul != nil {
+	switch {
+	case s.Fronthaul != nil:
 		return s.Fronthaul
+	case s.FAPI != nil:
+		return s.FAPI
 	}
 	return nil
 }

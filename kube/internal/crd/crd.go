@@ -57,7 +57,7 @@ func layOut(data []byte) ([]byte, error) {
 }
 
 // line is the longest text of a mapping that is written on one line.
-const line = 140
+const line = 150
 
 // plain drops the quotes of JSON, and writes lists and mappings of scalars on one line if
 // they are short.
