@@ -30,6 +30,7 @@ type Measurement struct {
 	Delay      *Delay          `json:"delay,omitempty"`
 	Loss       *Loss           `json:"loss,omitempty"`
 	MTU        *MTU            `json:"mtu,omitempty"`
+	Windows    []Window        `json:"windows,omitempty"` // of messages in slots
 	Trials     []string        `json:"trials"`
 	Failed     []string        `json:"failed"`   // trials without a result
 	Outliers   []string        `json:"outliers"` // flagged, not removed
@@ -169,10 +170,11 @@ func sumUp(trials []record.Trial) Measurement {
 	}
 	var values []float64
 	var delays delays
+	var windows windows
 	for _, t := range trials {
 		m.Marks = append(m.Marks, t.Marks...)
 		v, ok := m.take(t)
-		if !ok || !delays.take(t) {
+		if !ok || !delays.take(t) || !windows.take(t) {
 			m.Failed = append(m.Failed, t.ID)
 			continue
 		}
@@ -185,6 +187,7 @@ func sumUp(trials []record.Trial) Measurement {
 		m.Loss.Jitter = meanJitter(trials, m.Trials)
 	}
 	m.dist, m.Delay = delays.sumUp()
+	m.Windows = windows.sumUp()
 	if unit := rateUnit(t.Quantity); unit != "" && len(values) > 0 {
 		m.Rate = rateOf(unit, values)
 		for i, flagged := range stats.Outliers(values) {

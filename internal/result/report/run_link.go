@@ -54,12 +54,15 @@ func (d *Data) linkSection(number string, l plan.Link, ms []Measurement, a ancho
 	if figures := append(delayFigures("p"+number, l, ms, a), rateFigures("b"+number, l, ms, a)...); len(figures) > 0 {
 		s.Blocks = append(s.Blocks, document.Block{Figures: figures})
 	}
-	rates, delays := rateTable(l, ms, a), delayTable(l, ms, a)
+	rates, delays, windows := rateTable(l, ms, a), delayTable(l, ms, a), windowTable(l, ms, a)
 	if len(rates.Rows) > 0 {
 		s.Blocks = append(s.Blocks, document.Block{Title: "Rates, loss and packet size", Table: rates})
 	}
 	if len(delays.Rows) > 0 {
 		s.Blocks = append(s.Blocks, document.Block{Title: "Delays", Table: delays})
+	}
+	if len(windows.Rows) > 0 {
+		s.Blocks = append(s.Blocks, document.Block{Title: "Receive windows", Table: windows})
 	}
 	if crossChecked(ms) {
 		s.Blocks = append(s.Blocks, document.Block{Notes: []string{crossCheckNote}})
