@@ -30,6 +30,7 @@ type placing struct {
 // numaNode is a node of the model as the chain describes it.
 type numaNode struct {
 	host   string
+	site   string
 	index  int   // on the host
 	of     int   // nodes on the host
 	cpus   []int // nil: only counted
@@ -89,8 +90,15 @@ func (p *planner) newPlacing(c *chain.Chain) *placing {
 // lines are those between the hosts, or those from each host to the underlay's switch.
 func lines(h *chain.Hosts) []place.Line {
 	var all []place.Line
+	points := slices.Clone(h.Names) // then switches
+	point := func(name string) int {
+		if !slices.Contains(points, name) {
+			points = append(points, name)
+		}
+		return slices.Index(points, name)
+	}
 	for i, l := range h.Lines {
-		ends := [2]int{slices.Index(h.Names, l.Between[0]), slices.Index(h.Names, l.Between[1])}
+		ends := [2]int{point(l.Between[0]), point(l.Between[1])}
 		all = append(all, place.Line{Ends: ends, Rate: uint64(l.Rate), Delay: l.OneWay(), Group: i})
 	}
 	if all != nil {
@@ -108,7 +116,7 @@ func (s *placing) addNodes() {
 	for h, m := range s.chain.Hosts.Machines {
 		first := 0
 		for i, n := range m.NUMA {
-			node := numaNode{host: m.Name, index: i, of: len(m.NUMA), cpus: n.CPUs.Set, listed: len(n.CPUs.Set) > 0}
+			node := numaNode{host: m.Name, site: m.Site, index: i, of: len(m.NUMA), cpus: n.CPUs.Set, listed: len(n.CPUs.Set) > 0}
 			if described && !node.listed {
 				for cpu := range n.CPUs.Count {
 					node.cpus = append(node.cpus, first+cpu)
@@ -144,7 +152,7 @@ func (s *placing) nodesFor(f *chain.Function) []int {
 	nodes := []int{}
 	for i, n := range s.nodes {
 		fits := n.cpus == nil || len(intersect(f.CPUs.Set, n.cpus)) == len(f.CPUs.Set)
-		if fits && (f.Host == "" || f.Host == n.host) {
+		if fits && (f.Host == "" || f.Host == n.host || f.Host == n.site) {
 			nodes = append(nodes, i)
 		}
 	}
@@ -277,9 +285,15 @@ func (p *planner) between(hosts []string) (chain.Underlay, string) {
 	return u, via
 }
 
+// route is that between two hosts. Without a placement, a function may have named a site
+// instead, and the plan is refused in any case.
 func (s *placing) route(a, b string) place.Route {
 	names := s.chain.Hosts.Names
-	return s.routes[slices.Index(names, a)][slices.Index(names, b)]
+	from, to := slices.Index(names, a), slices.Index(names, b)
+	if from < 0 || to < 0 {
+		return place.Route{}
+	}
+	return s.routes[from][to]
 }
 
 // named are the CPUs of a function's node, if the chain lists them; nil: it does not.

@@ -14,11 +14,14 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
+// MaxCPUs is the largest NR_CPUS of a 64-bit kernel.
+const MaxCPUs = 8192
+
 // Bounds for the resources of a function.
 const (
 	minMemory  = 4 << 20 // bytes; with less, the kernel kills a process at once
 	maxPids    = 4194304 // PID_MAX_LIMIT of a 64-bit kernel
-	maxCPU     = 8191    // the largest NR_CPUS of a 64-bit kernel, less one
+	maxCPU     = MaxCPUs - 1
 	maxQueues  = 64
 	maxPorts   = 256
 	hugePage2M = 2 << 20

@@ -37,8 +37,12 @@ var numaFields = []parse.Field[NUMANode]{
 		schema.Ref("size"), DecodeMemory, func(n *NUMANode) *units.Bytes { return &n.Memory }),
 }
 
-var lineFields = []parse.Field[HostLine]{
+var lineFields = append([]parse.Field[HostLine]{
 	{Name: "between", Required: true, Doc: "The two hosts.", Form: schema.Set(schema.Ref("name"), 2, 2), Decode: decodeBetween},
+}, LineFigures...)
+
+// LineFigures are the fields of a line but for what it joins.
+var LineFigures = []parse.Field[HostLine]{
 	parse.PositiveField("rate", "The rate of the line in each direction, in Ethernet frames without checksum, preamble and gap. Default: no limit.",
 		schema.Ref("bitrate"), units.ParseBitrate, func(l *HostLine) *units.Bitrate { return &l.Rate }),
 	parse.ReadField("delay", "The one-way delay of the line, without that of its length: whole microseconds, at most 1s.",

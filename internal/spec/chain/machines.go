@@ -14,7 +14,10 @@ type Machine struct {
 	Name string     `json:"name"`
 	NUMA []NUMANode `json:"numa"` // at least one
 
-	Pos parse.Position `json:"-"`
+	// Site is where a node of a cluster is. A function may name it in place of the node as its
+	// host. Chain files have no sites.
+	Site string         `json:"-"`
+	Pos  parse.Position `json:"-"`
 }
 
 // NUMANode is CPUs that share memory.
@@ -23,7 +26,8 @@ type NUMANode struct {
 	Memory units.Bytes `json:"memory,omitempty"` // 0: as much as is asked for
 }
 
-// HostLine joins two hosts with machines.
+// HostLine joins two hosts with machines. In a cluster, it may end at a switch instead: a name
+// that no host has.
 type HostLine struct {
 	Between []string       `json:"between"`          // two hosts
 	Rate    units.Bitrate  `json:"rate,omitempty"`   // in each direction; 0: no limit
