@@ -16,13 +16,16 @@ import (
 // APIVersion is the version of the resource.
 const APIVersion = "drayage.io/v1alpha1"
 
-// The fields that an object has, in its spec and in each function. A pod decides the
-// rest of a function.
+// The fields that an object has of a chain file, in its spec and in each function. A pod
+// decides the rest of a function.
 var (
 	ChainFields    = []string{"policy", "functions", "links"}
 	PolicyFields   = []string{"on_infeasible"}
-	FunctionFields = []string{"name", "instances", "ports"}
+	FunctionFields = append([]string{"name", "instances", "ports", "split"}, placedFields...)
 )
+
+// exportedFields are those that an object has without a placement.
+var exportedFields = FunctionFields[:len(FunctionFields)-len(placedFields)]
 
 // Limits of an object. A pod's claim has a request for each port of its function, and
 // says which link each port is on, for each instance of the function. Kubernetes permits
@@ -103,7 +106,7 @@ func (m *Manifest) specOf(root *yaml.Node) *yaml.Node {
 	}
 	for i, f := range items(field(spec, "functions")) {
 		var dropped []string
-		*f = *keep(f, FunctionFields, &dropped)
+		*f = *keep(f, exportedFields, &dropped)
 		if len(dropped) > 0 {
 			m.LeftOut = append(m.LeftOut, m.Functions[i]+": "+strings.Join(dropped, ", "))
 		}

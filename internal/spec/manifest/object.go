@@ -44,27 +44,70 @@ func (i Invalid) Error() string {
 }
 
 // Parse reads the spec of the object of that name as the chain file that it stands for,
-// so that both obey the same rules. The error, if any, is an Invalid.
+// so that both obey the same rules. What only a placement reads is checked, and left out. The
+// error, if any, is an Invalid.
 func Parse(name string, spec []byte) (*chain.Chain, error) {
 	text, err := document(name, spec)
 	if err != nil {
 		return nil, Invalid{{Path: "spec", Text: err.Error()}}
 	}
 	c, err := chain.Parse("", text)
-	var faults parse.Errors
 	if err == nil {
 		r := refusals{}
-		r.counts(c)
-		faults = r.faults
+		if r.counts(c); r.faults != nil {
+			err = r.faults
+		}
 	}
-	if faults != nil || errors.As(err, &faults) {
-		return nil, placesOf(text).translate(faults)
+	if err != nil {
+		err = translated(text, err)
 	}
-	return c, err
+	if _, unplaced := ParsePlacement(spec); unplaced != nil {
+		err = joined(err, unplaced)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// translated is an error of generated text as one of the object.
+func translated(text []byte, err error) error {
+	var faults parse.Errors
+	if errors.As(err, &faults) {
+		return placesOf(text).translate(faults)
+	}
+	return err
+}
+
+// joined are all faults of two errors.
+func joined(a, b error) error {
+	var first, second Invalid
+	if errors.As(a, &first) && errors.As(b, &second) {
+		return append(first, second...)
+	}
+	if a == nil {
+		return b
+	}
+	return a
 }
 
 // document is the chain file, with each value on a line of its own.
 func document(name string, spec []byte) ([]byte, error) {
+	fields, err := fieldsOf(spec)
+	if err != nil {
+		return nil, err
+	}
+	fields["apiVersion"], fields["kind"], fields["name"] = chain.APIVersion, chain.Kind, name
+	Unplace(fields)
+	for _, f := range objectsIn(fields["functions"]) {
+		f["runtime"] = string(chain.RuntimeExternal)
+		f["external"] = map[string]any{"netns": sandbox}
+	}
+	return json.MarshalIndent(fields, "", " ")
+}
+
+// fieldsOf are the fields of a spec, with its numbers as written.
+func fieldsOf(spec []byte) (map[string]any, error) {
 	d := json.NewDecoder(bytes.NewReader(spec))
 	d.UseNumber()
 	fields := map[string]any{}
@@ -74,13 +117,16 @@ func document(name string, spec []byte) ([]byte, error) {
 	if fields == nil {
 		return nil, errors.New("it is null, not an object")
 	}
-	fields["apiVersion"], fields["kind"], fields["name"] = chain.APIVersion, chain.Kind, name
-	functions, _ := fields["functions"].([]any)
-	for _, f := range functions {
-		if f, ok := f.(map[string]any); ok {
-			f["runtime"] = string(chain.RuntimeExternal)
-			f["external"] = map[string]any{"netns": sandbox}
+	return fields, nil
+}
+
+// objectsIn are the objects of a JSON array.
+func objectsIn(v any) (all []map[string]any) {
+	items, _ := v.([]any)
+	for _, item := range items {
+		if o, ok := item.(map[string]any); ok {
+			all = append(all, o)
 		}
 	}
-	return json.MarshalIndent(fields, "", " ")
+	return all
 }

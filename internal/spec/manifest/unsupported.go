@@ -28,7 +28,7 @@ func (r *refusals) add(at parse.Position, in, fix, format string, args ...any) {
 func unsupported(c *chain.Chain) parse.Errors {
 	r := &refusals{file: c.File}
 	if c.Hosts != nil {
-		r.add(parse.Position{}, "", "remove hosts: the scheduler chooses the nodes", "a chain in Kubernetes has no simulated hosts")
+		r.add(parse.Position{}, "", "remove hosts, and ask for a placement in the manifest: the nodes are those of the cluster", "a chain in Kubernetes has no simulated hosts")
 	}
 	for i := range c.Paths {
 		p := &c.Paths[i]

@@ -57,21 +57,22 @@ func layOut(data []byte) ([]byte, error) {
 }
 
 // line is the longest text of a mapping that is written on one line.
-const line = 150
+const line = 160
 
-// plain drops the quotes of JSON, and writes lists and mappings of scalars on one line if
-// they are short.
-func plain(n *yaml.Node) {
+// plain drops the quotes of JSON, and writes lists of scalars, and what is short, on one line.
+// It returns the length of the text.
+func plain(n *yaml.Node) int {
 	n.Style = 0
-	length, scalars := 0, n.Kind != yaml.ScalarNode
+	length, scalars, flows := len(n.Value), n.Kind != yaml.ScalarNode, n.Kind != yaml.ScalarNode
 	for _, child := range n.Content {
-		plain(child)
-		length += len(child.Value)
+		length += plain(child)
 		scalars = scalars && child.Kind == yaml.ScalarNode
+		flows = flows && (child.Kind == yaml.ScalarNode || child.Style == yaml.FlowStyle)
 	}
-	if scalars && (n.Kind == yaml.SequenceNode || length <= line) {
+	if scalars && n.Kind == yaml.SequenceNode || flows && length <= line {
 		n.Style = yaml.FlowStyle
 	}
+	return length
 }
 
 // Definition is the CustomResourceDefinition of Chain.

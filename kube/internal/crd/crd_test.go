@@ -163,12 +163,18 @@ kind: Chain
 metadata: {name: c}
 spec:
   policy: {on_infeasible: warn}
+  placement: {nodeSelector: {pool: ran}, topologyKey: topology.kubernetes.io/zone, lines: [{between: [site-1.example, edge], rate: 10Gbps, delay: 20us, length: 7km}]}
   functions:
   - name: a
+    host: site-1.example
+    cpus: 4
+    memory: 8Gi
+    split: 2
     ports:
     - {name: p0, face: native, ip: 10.0.0.1/24, mac: "02:00:00:00:00:01", mtu: 1600, queues: 2, hold: {packets: 8, beyond: copy}}
     - {name: p1, face: native, qos: {qdisc: tbf, rate: 1Gbps, burst: 64k}}
   - name: b
+    split: 7b
     ports: [{name: p0, face: native}, {name: p1, face: native}]
   links:
   - name: ab
@@ -185,6 +191,7 @@ status:
   observedGeneration: 1
   conditions: [{type: Planned, status: "True", reason: Planned, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}]
   links: [{name: ab, transport: shm, ends: [{function: a, port: p0, pod: a-1, node: n1}], requirements: [{type: latency, status: Unknown, reason: NotMeasured, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}]}]
+  placement: [{function: a, node: n1, reason: no other host costs less}]
   ready: 0/1
   verdict: 1 unknown
 `
@@ -213,6 +220,14 @@ func TestWrongObjectsAreRefused(t *testing.T) {
 		{"policy: {on_infeasible: warn}", "policy: {privileged: true}", "spec.policy.privileged: Invalid value"},
 		{"forwarding: learning", "forwarding: direct, isolation: none", "spec.links[1].isolation: Unsupported value"},
 		{"latency: 1.5ms, percentile: 99.9, packet_delay_variation: 1ms", "percentile: 99.9", "percentile has nothing to apply to: add latency or packet_delay_variation, or remove it"},
+		{"placement: {", "x: {", "spec.x: Invalid value"},
+		{"  placement: {nodeSelector: {pool: ran}, topologyKey: topology.kubernetes.io/zone, lines: [{between: [site-1.example, edge], rate: 10Gbps, delay: 20us, length: 7km}]}\n", "", "cpus, memory and host of a function count only if the chain asks for placement: add placement: {}"},
+		{"name: b\n", "name: b\n    instances: 2\n", "functions with instances cannot be placed yet: remove instances or placement"},
+		{"length: 7km", "length: 7 km", "spec.placement.lines[0].length: Invalid value"},
+		{"[site-1.example, edge]", "[edge]", "spec.placement.lines[0].between in body should have at least 2 items"},
+		{"cpus: 4", "cpus: 4-7", "spec.functions[0].cpus: Invalid value"},
+		{"split: 7b", "split: 9", "spec.functions[1].split"},
+		{"split: 7b", "split: 7d", "spec.functions[1].split"},
 		{"latency: 1.5ms", "latency: 1.5 ms", "spec.links[0].requires.latency: Invalid value"},
 		{"packet_loss_ratio: 0.0001", "packet_loss_ratio: 0", "spec.links[0].requires.packet_loss_ratio: Invalid value: 0: spec.links[0].requires.packet_loss_ratio in body should be greater than 0"},
 		{"mtu: 1600, queues", "mtu: 20, queues", "should be greater than or equal to 68"},

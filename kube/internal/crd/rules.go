@@ -30,6 +30,9 @@ var texts = map[string]string{
 	"spec.functions.ports.name": "The name of the port, and of its socket below /run/dray/ports or of its interface. The names lo, all and default are reserved.",
 	"spec.functions.ports.face": "How the pod sees the port: `native`, a socket at /run/dray/ports/NAME that libdray opens; `dpdk`, a device of its own DPDK application, which is started by /run/dray/bin/dray-eal; `netdev`, a network interface. Default: netdev.",
 	"spec.policy.on_infeasible": "What to do with a requirement that the planner expects to be missed: `refuse` makes no claims, so pods stay pending; `warn` makes them and leaves the verdict to the measurement. A chain that cannot be built is always refused. Default: refuse.",
+	"spec.functions.host":       "The node of the function, or with topologyKey the place. Only with placement. Default: the operator chooses.",
+	"spec.functions.cpus":       "How many CPUs the function needs of its node. Only with placement, which compares them with what the node gives to all its pods. Default: none.",
+	"spec.functions.memory":     "How much memory the function needs of its node, at least 4Mi. Only with placement. Default: none.",
 	"spec.links":                "The links between ports. Each port is on exactly one link.",
 	"spec.links.ends":           "The ports that the link joins, each written \"function.port\".",
 	"spec.links.transport":      "How the link is realised. With `auto` the planner takes the fastest transport of the nodes that the isolation, the faces and the ends allow. Default: auto.",
@@ -38,12 +41,15 @@ var texts = map[string]string{
 // lengths are the longest texts, in characters. A rule that compares texts has a cost
 // by these.
 var lengths = map[string]int64{
-	"spec.functions.name":       32,
-	"spec.functions.ports.name": 15,
-	"spec.functions.ports.ip":   49,
-	"spec.functions.ports.mac":  17,
-	"spec.links.name":           32,
-	"spec.links.ends":           32 + 1 + 15,
+	"spec.functions.name":          32,
+	"spec.placement.topologyKey":   253 + 1 + 63,
+	"spec.placement.lines.between": 253,
+	"spec.functions.ports.name":    15,
+	"spec.functions.ports.ip":      49,
+	"spec.functions.ports.mac":     17,
+	"spec.functions.host":          253,
+	"spec.links.name":              32,
+	"spec.links.ends":              32 + 1 + 15,
 }
 
 // adjust adds what an object needs in addition to a chain file.
@@ -57,12 +63,20 @@ func adjust(path string, s *apiextensionsv1.JSONSchemaProps) {
 	switch path {
 	case "spec":
 		s.Required = []string{"functions", "links"}
-		s.XValidations = append(s.XValidations, endsArePorts, portsAreEnds)
+		s.XValidations = append(s.XValidations, endsArePorts, portsAreEnds, needsArePlaced, placedAreAlone)
 	case "spec.functions":
 		named(s, manifest.MaxFunctions)
 		require(s, "ports")
 	case "spec.functions.ports":
 		named(s, manifest.MaxPorts)
+	case "spec.functions.cpus": // a list would name CPUs of one host
+		s.Type, s.XIntOrString, s.Pattern = "integer", false, ""
+	case "spec.functions.host": // a node may have a longer name than a host of a chain file
+		s.Pattern = ""
+	case "spec.functions.split": // a number from 1 to 8, or text; the operator refuses the number 7
+		s.Maximum, s.Pattern = ptr(8.0), "^([1-68]|7[abc])$"
+	case "spec.placement.nodeSelector":
+		s.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true, Schema: &apiextensionsv1.JSONSchemaProps{Type: "string", MaxLength: ptr(int64(63))}}
 	case "spec.links":
 		named(s, manifest.MaxLinks)
 		if s.Type == "object" {
@@ -121,6 +135,14 @@ var (
 	portsAreEnds = apiextensionsv1.ValidationRule{
 		Rule:    fmt.Sprintf(`[%s].all(ends, %s.all(p, ends.exists_one(e, e == p)))`, allEnds, allPorts),
 		Message: "each port is on exactly one link: add a link to it, or give each link a port of its own",
+	}
+	needsArePlaced = apiextensionsv1.ValidationRule{
+		Rule:    `has(self.placement) || self.functions.all(f, !has(f.cpus) && !has(f.memory) && !has(f.host))`,
+		Message: "cpus, memory and host of a function count only if the chain asks for placement: add placement: {}, or remove them",
+	}
+	placedAreAlone = apiextensionsv1.ValidationRule{
+		Rule:    `!has(self.placement) || self.functions.all(f, !has(f.instances))`,
+		Message: "functions with instances cannot be placed yet: remove instances or placement",
 	}
 	directJoinsTwo = apiextensionsv1.ValidationRule{
 		Rule:    `!has(self.forwarding) || self.forwarding != "direct" || self.ends.size() == 2`,

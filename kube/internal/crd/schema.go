@@ -11,6 +11,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/manifest"
 )
 
 // form is the part of JSON Schema that the schema of chain files uses.
@@ -59,7 +60,23 @@ func spec() (apiextensionsv1.JSONSchemaProps, error) {
 		return apiextensionsv1.JSONSchemaProps{}, fmt.Errorf("the schema of chain files: %w", err)
 	}
 	c := converter{definitions: root.Definitions}
-	return c.convert("spec", root), nil
+	s := c.convert("spec", root)
+	placement, err := c.placement()
+	s.Properties["placement"] = placement
+	return s, err
+}
+
+// placement is the schema of what an object has and no chain file.
+func (c converter) placement() (apiextensionsv1.JSONSchemaProps, error) {
+	text, err := json.Marshal(manifest.PlacementSchema())
+	if err != nil {
+		return apiextensionsv1.JSONSchemaProps{}, err
+	}
+	var f form
+	if err := json.Unmarshal(text, &f); err != nil {
+		return apiextensionsv1.JSONSchemaProps{}, fmt.Errorf("the schema of a placement: %w", err)
+	}
+	return c.convert("spec.placement", f), nil
 }
 
 // convert is the structural schema of a value at path; items of a list have its path.

@@ -24,6 +24,7 @@ func status() apiextensionsv1.JSONSchemaProps {
 		"conditions":         conditions,
 		"links":              list(link),
 		"instances":          list(object("", texted("function", "claim", "uid"), "function", "claim", "uid")),
+		"placement":          list(object("", texted("function", "node", "reason"), "function", "node", "reason")),
 		"ready":              {Type: "string"},
 		"verdict":            {Type: "string"},
 	})
