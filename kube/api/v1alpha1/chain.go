@@ -48,6 +48,7 @@ const (
 	ReasonNotMeasured   = "NotMeasured"   // no traffic yet
 	ReasonWaiting       = "WaitingForPods"
 	ReasonReady         = "Ready"
+	ReasonPlaced        = "Placed" // of events: the functions have got nodes, or others
 )
 
 // ChainStatus is what the operator knows of a chain.
@@ -59,6 +60,8 @@ type ChainStatus struct {
 	// Instances say which claim has which instance of a function. A claim keeps its
 	// instance until it is deleted.
 	Instances []InstanceStatus `json:"instances,omitempty"`
+	// Placement is the nodes of the functions, if the chain asks for a placement.
+	Placement []FunctionPlacement `json:"placement,omitempty"`
 	// Ready counts the links that have all their ends, as "1/2".
 	Ready string `json:"ready,omitempty"`
 	// Verdict counts the requirements by verdict, as "3 met, 1 missed".
@@ -70,6 +73,13 @@ type InstanceStatus struct {
 	Function string    `json:"function"` // as planned, such as "worker-0"
 	Claim    string    `json:"claim"`
 	UID      types.UID `json:"uid"` // of the claim
+}
+
+// FunctionPlacement is where the pods of a function may be.
+type FunctionPlacement struct {
+	Function string `json:"function"`
+	Node     string `json:"node"`
+	Reason   string `json:"reason"` // why there, and why not on some other nodes
 }
 
 // LinkStatus is one link of a chain.

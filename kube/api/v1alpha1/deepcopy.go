@@ -31,6 +31,7 @@ func (l *ChainList) DeepCopyObject() runtime.Object {
 func (s ChainStatus) deepCopy() ChainStatus {
 	s.Conditions = append([]metav1.Condition(nil), s.Conditions...)
 	s.Instances = append([]InstanceStatus(nil), s.Instances...)
+	s.Placement = append([]FunctionPlacement(nil), s.Placement...)
 	s.Links = append([]LinkStatus(nil), s.Links...)
 	for i := range s.Links {
 		l := &s.Links[i]

@@ -22,11 +22,19 @@ type decision struct {
 	plan    *plan.Plan   // nil: there are no templates
 	across  fleet.Across // its links between nodes
 	nodes   []string     // on which the plan is feasible
+	// spots are the nodes of its functions; nil: it asks for no placement.
+	spots []v1alpha1.FunctionPlacement
+	// withheld is why there are no templates although the chain is planned, or "".
+	withheld string
 }
 
-// decide plans the chain on every node.
-func (r *Reconciler) decide(ctx context.Context, c *v1alpha1.Chain) (decision, error) {
+// decide plans the chain on every node, and places its functions if it asks for that.
+func (r *Reconciler) decide(ctx context.Context, c *v1alpha1.Chain, claims []claim) (decision, error) {
 	parsed, err := manifest.Parse(c.Name, c.Spec.Raw)
+	if err != nil {
+		return invalid(err), nil
+	}
+	wanted, err := manifest.ParsePlacement(c.Spec.Raw)
 	if err != nil {
 		return invalid(err), nil
 	}
@@ -43,7 +51,10 @@ func (r *Reconciler) decide(ctx context.Context, c *v1alpha1.Chain) (decision, e
 	}
 	d := decision{chain: parsed, plan: choice.Plan, across: choice.Across, nodes: choice.Nodes}
 	d.planned = condition(v1alpha1.ConditionPlanned, metav1.ConditionTrue, v1alpha1.ReasonPlanned, choice.String())
-	return d, nil
+	if wanted == nil {
+		return d, nil
+	}
+	return r.place(ctx, c, d, choice, wanted, nodes, claims)
 }
 
 func invalid(err error) decision { return refused(nil, v1alpha1.ReasonInvalid, err.Error()) }

@@ -35,6 +35,9 @@ func transitions(old, now v1alpha1.ChainStatus) []notice {
 	if replanned(was, is) {
 		all = append(all, notice{kindOf(is.Status), is.Reason, "Plan", is.Message})
 	}
+	if text := spotsText(now.Placement); text != "" && text != spotsText(old.Placement) {
+		all = append(all, notice{corev1.EventTypeNormal, v1alpha1.ReasonPlaced, "Place", text})
+	}
 	was, is = meta.FindStatusCondition(old.Conditions, v1alpha1.ConditionMet), meta.FindStatusCondition(now.Conditions, v1alpha1.ConditionMet)
 	if was == nil || was.Status == is.Status {
 		return all
@@ -90,7 +93,8 @@ func (t *told) replace(c types.NamespacedName, notes map[types.UID]string) map[t
 // tellPods tells the pods that wait for templates of a chain why there are none.
 func (r *Reconciler) tellPods(ctx context.Context, c *v1alpha1.Chain, d decision) error {
 	key := client.ObjectKeyFromObject(c)
-	if d.plan != nil {
+	e := d.waiting(c.Name)
+	if e.note == "" {
 		r.told.forget(key)
 		return nil
 	}
@@ -100,17 +104,27 @@ func (r *Reconciler) tellPods(ctx context.Context, c *v1alpha1.Chain, d decision
 	}
 	notes := map[types.UID]string{}
 	for _, pod := range pods {
-		notes[pod.UID] = d.planned.Message
+		notes[pod.UID] = e.note
 	}
 	old := r.told.replace(key, notes)
 	for _, pod := range pods {
-		if old[pod.UID] == d.planned.Message {
-			continue
+		if old[pod.UID] != e.note {
+			r.emit(&pod, e)
 		}
-		note := "the chain " + c.Name + " is not planned, so this pod has no ports: " + d.planned.Message
-		r.emit(&pod, notice{corev1.EventTypeWarning, d.planned.Reason, "Wait", note})
 	}
 	return nil
+}
+
+// waiting is what to tell the pods that wait for templates of a chain; no note: it has some.
+func (d decision) waiting(chain string) notice {
+	e := notice{kind: corev1.EventTypeWarning, reason: d.planned.Reason, action: "Wait"}
+	switch {
+	case d.plan == nil:
+		e.note = "the chain " + chain + " is not planned, so this pod has no ports: " + d.planned.Message
+	case d.withheld != "":
+		e.reason, e.note = v1alpha1.ReasonInfeasible, "the chain "+chain+" has no place for this pod: "+d.withheld
+	}
+	return e
 }
 
 // waitingPods are the pods without a claim that reference a template of the chain.

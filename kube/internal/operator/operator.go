@@ -49,7 +49,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 }
 
 func (r *Reconciler) reconcile(ctx context.Context, c *v1alpha1.Chain) error {
-	d, err := r.decide(ctx, c)
+	claims, err := r.claims(ctx, c)
+	if err != nil {
+		return fmt.Errorf("claims: %w", err)
+	}
+	d, err := r.decide(ctx, c, claims)
 	if err != nil {
 		return err
 	}
@@ -61,15 +65,12 @@ func (r *Reconciler) reconcile(ctx context.Context, c *v1alpha1.Chain) error {
 	if err != nil {
 		return fmt.Errorf("templates: %w", err)
 	}
-	claims, err := r.claims(ctx, c)
-	if err != nil {
-		return fmt.Errorf("claims: %w", err)
-	}
 	kept, err := r.kept(ctx, c, claims)
 	if err != nil {
 		return fmt.Errorf("instances: %w", err)
 	}
 	given := assign(kept, d, claims)
+	given.waiting = append(given.waiting, outdated(d, claims)...)
 	if err := r.report(ctx, c, statusOf(c, d, observe(d, claims, given), given)); err != nil {
 		return fmt.Errorf("status: %w", err)
 	}

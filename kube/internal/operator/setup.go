@@ -54,6 +54,7 @@ func CacheOptions(namespace string) (cache.Options, error) {
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.ConfigMap{}:                 {Namespaces: map[string]cache.Config{namespace: {LabelSelector: inventories}}},
 			&corev1.Pod{}:                       {Transform: slim},
+			&corev1.Node{}:                      {Transform: slimNode},
 			&resourcev1.ResourceClaim{}:         labelled,
 			&resourcev1.ResourceClaimTemplate{}: labelled,
 		},
@@ -90,6 +91,7 @@ func (r *Reconciler) SetUp(ctx context.Context, m ctrl.Manager) error {
 		Watches(&resourcev1.ResourceClaim{}, handler.EnqueueRequestsFromMapFunc(chainOfClaim)).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.chainsOfPod)).
 		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.allChains), builder.WithPredicates(newInventory)).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.allChains), builder.WithPredicates(newMachine)).
 		Complete(r)
 }
 

@@ -26,7 +26,7 @@ const maxMessage = 32768
 
 // statusOf is the chain's status. Conditions that stay as they are keep their time.
 func statusOf(c *v1alpha1.Chain, d decision, seen map[portKey]port, given instances) v1alpha1.ChainStatus {
-	s := v1alpha1.ChainStatus{ObservedGeneration: c.Generation, Conditions: slices.Clone(c.Status.Conditions), Instances: given.all}
+	s := v1alpha1.ChainStatus{ObservedGeneration: c.Generation, Conditions: slices.Clone(c.Status.Conditions), Instances: given.all, Placement: d.spots}
 	var waiting []string
 	if d.plan != nil {
 		idle, links := given.idle(d.chain), 0

@@ -22,7 +22,7 @@ import (
 
 // templates are the claim templates of a planned chain, one for each function of its spec.
 func templates(c *v1alpha1.Chain, d decision) ([]*resourcev1.ResourceClaimTemplate, error) {
-	if d.plan == nil {
+	if d.plan == nil || d.withheld != "" {
 		return nil, nil
 	}
 	var all []*resourcev1.ResourceClaimTemplate
@@ -57,7 +57,7 @@ func template(c *v1alpha1.Chain, d decision, instances []*chain.Function) (*reso
 				return nil, err
 			}
 			if i == 0 {
-				devices.Requests = append(devices.Requests, requestOf(p, d.nodes, capacities(d.chain, link)))
+				devices.Requests = append(devices.Requests, requestOf(p, d.nodesOf(name), capacities(d.chain, link)))
 			}
 			devices.Config = append(devices.Config, config)
 		}

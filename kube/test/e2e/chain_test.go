@@ -46,6 +46,7 @@ type pod struct {
 	template       string // if empty, that of the function
 	node           string // if empty, that of the chain's other pod
 	restart        string // restartPolicy; if empty, Never
+	anywhere       bool   // it names no node and no pod
 }
 
 const together = `
@@ -55,6 +56,9 @@ const together = `
 
 // affinity is where the pod may be.
 func (p pod) affinity() string {
+	if p.anywhere {
+		return " {}"
+	}
 	if p.node == "" {
 		return together
 	}
