@@ -33,6 +33,16 @@ type clusterPlan struct {
 	Chosen []string   `json:"chosen"` // nodes that may have the chain's pods
 	Detail string     `json:"detail"` // as in the chain's condition Planned
 	Nodes  []nodePlan `json:"nodes"`
+	// Placement is the nodes of the functions, if the chain asks for a placement.
+	Placement []fleet.Spot `json:"placement,omitempty"`
+	unplaced  bool         // a node can make its links, but no placement meets what they require
+}
+
+// planned is a chain to be planned, and what its pods do already.
+type planned struct {
+	chain  *chain.Chain
+	wanted *manifest.Placement // nil: it asks for none
+	object *cluster.Chain      // empty: it is not in the cluster
 }
 
 func (a *app) clusterPlanCommand(k *cluster.Kubectl) *cobra.Command {
@@ -57,7 +67,13 @@ func (a *app) clusterPlanCommand(k *cluster.Kubectl) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.showClusterPlan(planOnNodes(c, nodes))
+			var machines []fleet.Machine
+			if c.wanted != nil {
+				if machines, err = k.Places(cmd.Context()); err != nil {
+					return err
+				}
+			}
+			return a.showClusterPlan(planOnNodes(c, nodes, machines))
 		},
 	}
 	cmd.Flags().StringVarP(&file, "filename", "f", "", "chain file or manifest")
@@ -65,13 +81,13 @@ func (a *app) clusterPlanCommand(k *cluster.Kubectl) *cobra.Command {
 }
 
 // chainToPlan reads a chain from the cluster or from a file.
-func chainToPlan(ctx context.Context, k *cluster.Kubectl, argv []string, file string) (*chain.Chain, error) {
+func chainToPlan(ctx context.Context, k *cluster.Kubectl, argv []string, file string) (*planned, error) {
 	if file == "" {
 		c, err := k.Chain(ctx, argv[0])
 		if err != nil {
 			return nil, err
 		}
-		return manifest.Parse(c.Metadata.Name, c.Spec)
+		return parsed(c.Metadata.Name, c.Spec, c)
 	}
 	if file == "-" {
 		file = standardInput
@@ -80,18 +96,52 @@ func chainToPlan(ctx context.Context, k *cluster.Kubectl, argv []string, file st
 	if err != nil {
 		return nil, err
 	}
-	return manifest.Read(file, data)
+	name, spec, err := manifest.Read(file, data)
+	if err != nil {
+		return nil, err
+	}
+	return parsed(name, spec, &cluster.Chain{})
 }
 
-// planOnNodes plans a chain on all nodes.
-func planOnNodes(c *chain.Chain, nodes []fleet.Node) clusterPlan {
-	all := fleet.Plan(c, nodes)
+func parsed(name string, spec []byte, object *cluster.Chain) (*planned, error) {
+	c, err := manifest.Parse(name, spec)
+	if err != nil {
+		return nil, err
+	}
+	wanted, err := manifest.ParsePlacement(spec)
+	return &planned{c, wanted, object}, err
+}
+
+// planOnNodes plans a chain on all nodes, and places its functions if it asks for that.
+func planOnNodes(c *planned, nodes []fleet.Node, machines []fleet.Machine) clusterPlan {
+	all := fleet.Plan(c.chain, nodes)
 	choice := fleet.Choose(all)
-	p := clusterPlan{Chain: c.Name, Chosen: append([]string{}, choice.Nodes...), Detail: choice.String(), Nodes: []nodePlan{}}
+	p := clusterPlan{Chain: c.chain.Name, Chosen: append([]string{}, choice.Nodes...), Detail: choice.String(), Nodes: []nodePlan{}}
 	for _, n := range all {
 		p.add(n)
 	}
+	if c.wanted != nil && choice.Plan != nil {
+		p.place(c, fleet.Site{Chain: c.chain, Wanted: c.wanted, Choice: choice, Nodes: nodes, Machines: machines})
+	}
 	return p
+}
+
+// place adds the placement as dray-operator would decide it now.
+func (p *clusterPlan) place(c *planned, on fleet.Site) {
+	before := map[string]string{}
+	if c.object.Seen() {
+		for _, s := range c.object.Status.Placement {
+			before[s.Function] = s.Node
+		}
+	}
+	placed := on.Keep(on.Open(c.object.Running()), before)
+	p.Placement = placed.Spots
+	if placed.Note != "" {
+		p.Detail += "; " + placed.Note
+	}
+	if placed.Refusal != "" {
+		p.Chosen, p.Detail, p.unplaced = []string{}, placed.Refusal+orEmpty("; ", placed.Note), true
+	}
 }
 
 // add adds the plan of a node to that of others, if it is the same.
@@ -133,6 +183,9 @@ func (a *app) showClusterPlan(p clusterPlan) error {
 	case len(p.Nodes) == 0:
 		return errors.Join(err, errors.New(p.Detail))
 	}
+	if p.unplaced {
+		return errors.Join(&codeError{exitInfeasible, errors.New("infeasible: " + p.Detail)}, err)
+	}
 	return errors.Join(&codeError{exitInfeasible, fmt.Errorf("infeasible: no node can do what chain %s requires", p.Chain)}, err)
 }
 
@@ -155,6 +208,14 @@ func printClusterPlan(w io.Writer, width int, p clusterPlan, verbose bool) error
 	if len(p.Chosen) == 0 {
 		return nil
 	}
-	_, err := fmt.Fprintln(w, "\n"+strings.Join(layout.Wrap("The chain's pods may be "+p.Detail, width), "\n"))
-	return err
+	fmt.Fprintln(w, "\n"+strings.Join(layout.Wrap("The chain's pods may be "+p.Detail, width), "\n"))
+	if len(p.Placement) == 0 {
+		return nil
+	}
+	t := layout.Table{Head: []string{"FUNCTION", "NODE", "BECAUSE"}}
+	for _, s := range p.Placement {
+		t.Add(s.Function, s.Node, s.Reason)
+	}
+	fmt.Fprintln(w)
+	return t.Write(w, width)
 }

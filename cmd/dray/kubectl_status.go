@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/drayage/dray/internal/cluster"
+	"github.com/drayage/dray/internal/plan/fleet"
 	"github.com/drayage/dray/internal/result/report"
 	"github.com/drayage/dray/internal/result/verdict"
 	"github.com/drayage/dray/internal/spec/layout"
@@ -26,9 +27,10 @@ import (
 type clusterChain struct {
 	Namespace string        `json:"namespace"`
 	Chain     string        `json:"chain"`
-	State     string        `json:"state"`     // one of the words of stateOf
-	Detail    string        `json:"detail"`    // the nodes, or why the chain is not ready
-	Links     []clusterLink `json:"links"`     // none: the chain is not planned
+	State     string        `json:"state"`  // one of the words of stateOf
+	Detail    string        `json:"detail"` // the nodes, or why the chain is not ready
+	Links     []clusterLink `json:"links"`  // none: the chain is not planned
+	Placement []fleet.Spot  `json:"placement,omitempty"`
 	Exit      int           `json:"exit_code"` // of the verdicts
 	Active    *activeRun    `json:"active,omitempty"`
 	Verified  *clusterCheck `json:"verified,omitempty"` // what `verify --active --record` found last
@@ -108,7 +110,7 @@ func clusterChains(all []cluster.Chain) []clusterChain {
 }
 
 func clusterChainOf(c *cluster.Chain) clusterChain {
-	s := clusterChain{Namespace: c.Metadata.Namespace, Chain: c.Metadata.Name, Links: []clusterLink{}}
+	s := clusterChain{Namespace: c.Metadata.Namespace, Chain: c.Metadata.Name, Links: []clusterLink{}, Placement: c.Status.Placement}
 	s.State, s.Detail = stateOf(c)
 	if v := c.Condition(manifest.ConditionVerified); v.Status != "" {
 		s.Verified = &clusterCheck{v.Word(), v.Message, v.Since}
@@ -225,6 +227,9 @@ func printChains(w io.Writer, width int, all []clusterChain) error {
 		t.Add("chain "+c.name(), c.State, c.Detail)
 		if c.Verified != nil {
 			t.Add("  verified", string(c.Verified.Verdict), c.Verified.Message)
+		}
+		for _, s := range c.Placement {
+			t.Add("  function "+s.Function, "on "+s.Node, s.Reason)
 		}
 		for _, l := range c.Links {
 			t.Add("  link "+l.Name, l.state(), endsText(l.Ends))

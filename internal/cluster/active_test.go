@@ -185,7 +185,7 @@ func TestACopyHasNativePorts(t *testing.T) {
 		for _, name := range []string{"n3", "n3-0"} {
 			c := &Chain{Spec: json.RawMessage(text)}
 			c.Status.Links = []Link{{Name: name, Transport: transport}, {Name: "n6", Transport: "shm"}}
-			spec, err := nativePorts(c)
+			spec, err := copiedSpec(c)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -197,6 +197,17 @@ func TestACopyHasNativePorts(t *testing.T) {
 				t.Errorf("%s, %s: %v: %s", transport, name, err, got)
 			}
 		}
+	}
+}
+
+// TestACopyAsksForNoPlacement: its pods name the nodes of the chain's.
+func TestACopyAsksForNoPlacement(t *testing.T) {
+	spec, err := copiedSpec(&Chain{Spec: json.RawMessage(`{"placement":{},"functions":[{"name":"a","host":"n1","cpus":1,"memory":"1Gi","split":2}]}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := json.Marshal(spec); err != nil || string(got) != `{"functions":[{"name":"a","split":2}]}` {
+		t.Errorf("%v: %s", err, got)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/drayage/dray/internal/plan/fleet"
 	"github.com/drayage/dray/internal/result/verdict"
 	"github.com/drayage/dray/internal/spec/manifest"
 )
@@ -29,6 +30,8 @@ type Chain struct {
 		ObservedGeneration int64       `json:"observedGeneration"`
 		Conditions         []Condition `json:"conditions"`
 		Links              []Link      `json:"links"`
+		// Placement is the nodes of the functions, if the chain asks for a placement.
+		Placement []fleet.Spot `json:"placement"`
 	} `json:"status"`
 }
 
@@ -116,6 +119,19 @@ func (c *Chain) Nodes() []string {
 		}
 	}
 	return nodes
+}
+
+// Running are the nodes of the functions that have a pod on one.
+func (c *Chain) Running() map[string]string {
+	all := map[string]string{}
+	for _, l := range c.Status.Links {
+		for _, e := range l.Ends {
+			if e.Node != "" {
+				all[e.Function] = e.Node
+			}
+		}
+	}
+	return all
 }
 
 // Seen reports whether the status is about the chain as it is now.

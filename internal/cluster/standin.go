@@ -60,7 +60,7 @@ func (k *Kubectl) StandIn(ctx context.Context, c *Chain, image string, life time
 		}
 	}
 	s.Image = image
-	spec, err := nativePorts(c)
+	spec, err := copiedSpec(c)
 	if err != nil {
 		return nil, err
 	}
@@ -113,13 +113,15 @@ func standInName(of string) string {
 	return fmt.Sprintf("%s-%08x%s", strings.TrimRight(of[:longest-len(standInSuffix)-9], "-"), sum.Sum32(), standInSuffix)
 }
 
-// nativePorts is the spec of a chain whose dpdk ports are native: they share memory in the same way. Those
-// that are devices of DPDK itself stay.
-func nativePorts(c *Chain) (map[string]any, error) {
+// copiedSpec is the spec of a chain whose dpdk ports are native: they share memory in the same way. Those
+// that are devices of DPDK itself stay. It asks for no placement, because the copy's pods are where the
+// chain's are.
+func copiedSpec(c *Chain) (map[string]any, error) {
 	var spec map[string]any
 	if err := json.Unmarshal(c.Spec, &spec); err != nil {
 		return nil, fmt.Errorf("the chain's spec: %w", err)
 	}
+	manifest.Unplace(spec)
 	devices := map[any]bool{} // "function.port"
 	for _, l := range list(spec["links"]) {
 		ends, _ := l["ends"].([]any)

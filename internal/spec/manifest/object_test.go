@@ -202,7 +202,7 @@ func TestTextOfAnObject(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := manifest.Read(file, []byte(written))
+		got, err := readChain(file, []byte(written))
 		if err != nil {
 			t.Fatalf("%s: %v\n%s", file, err, written)
 		}

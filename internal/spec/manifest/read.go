@@ -14,26 +14,26 @@ import (
 )
 
 // Read reads the one Chain of a manifest, or a chain file as the object that it would
-// become.
-func Read(file string, data []byte) (*chain.Chain, error) {
+// become: its name and its spec.
+func Read(file string, data []byte) (name string, spec []byte, err error) {
 	found, err := objects(data)
 	if err != nil || len(found) == 0 { // the decoder of chain files says what is wrong with the text
 		m, err := Make(file, data)
 		if err != nil {
-			return nil, err
+			return "", nil, err
 		}
 		if found, err = objects([]byte(m.YAML)); err != nil {
-			return nil, err
+			return "", nil, err
 		}
 	}
 	if len(found) != 1 {
-		return nil, fmt.Errorf("%s holds %d Chains: write one to a file of its own", file, len(found))
+		return "", nil, fmt.Errorf("%s holds %d Chains: write one to a file of its own", file, len(found))
 	}
-	spec, err := json.Marshal(found[0].Spec)
+	spec, err = json.Marshal(found[0].Spec)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
+		return "", nil, fmt.Errorf("%s: %w", file, err)
 	}
-	return Parse(found[0].Metadata.Name, spec)
+	return found[0].Metadata.Name, spec, nil
 }
 
 // parsed is an object Chain in a manifest.

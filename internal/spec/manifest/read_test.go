@@ -21,13 +21,22 @@ spec:
   links: [{name: ab, ends: [a.p0, b.p0], requires: {latency: 1ms, packet_loss_ratio: 1e-3}}]
 `
 
+// readChain reads and parses a chain.
+func readChain(file string, data []byte) (*chain.Chain, error) {
+	name, spec, err := manifest.Read(file, data)
+	if err != nil {
+		return nil, err
+	}
+	return manifest.Parse(name, spec)
+}
+
 func TestReadTakesManifestsAndChainFiles(t *testing.T) {
 	for name, text := range map[string]string{
 		"one":       object,
 		"one again": "apiVersion: v1\nkind: Namespace\nmetadata: {name: ran}\n---" + object + "---\n",
 		"c":         two("", "", ", requires: {latency: 1ms}"),
 	} {
-		c, err := manifest.Read("file", []byte(text))
+		c, err := readChain("file", []byte(text))
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -45,7 +54,7 @@ func TestReadSaysWhatIsWrong(t *testing.T) {
 		"apiVersion: v1\nkind: Pod\n":              "file:1:",
 		"{":                                        "file:1:",
 	} {
-		if _, err := manifest.Read("file", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := readChain("file", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v\nwant %s", err, want)
 		}
 	}
