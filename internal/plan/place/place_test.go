@@ -305,3 +305,42 @@ func BenchmarkSolve200Functions50Hosts(b *testing.B) {
 		}
 	}
 }
+
+// TestRoutesOfEqualDelay: with many equal delays, the rest of each route is the route from
+// there, and the way back is the same.
+func TestRoutesOfEqualDelay(t *testing.T) {
+	ties := 0
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 7))
+		m := &Model{Hosts: 7}
+		for h := range m.Hosts {
+			for g := range h {
+				if r.IntN(2) == 0 {
+					m.Lines = append(m.Lines, Line{Ends: [2]int{g, h}, Delay: time.Duration(r.IntN(3)), Rate: uint64(1 + r.IntN(9))})
+				}
+			}
+		}
+		r.Shuffle(len(m.Lines), func(i, j int) { m.Lines[i], m.Lines[j] = m.Lines[j], m.Lines[i] })
+		routes := m.Routes()
+		for a := range m.Hosts {
+			for b := range m.Hosts {
+				there, back := routes[a][b], slices.Clone(routes[b][a].Lines)
+				slices.Reverse(back)
+				if !slices.Equal(there.Lines, back) {
+					t.Fatalf("seed %d: from %d to %d over %v, and back over %v", seed, a, b, there.Lines, back)
+				}
+				if len(there.Lines) < 2 {
+					continue
+				}
+				ties++
+				next := m.Lines[there.Lines[0]].Ends[0] + m.Lines[there.Lines[0]].Ends[1] - a
+				if rest := routes[next][b].Lines; !slices.Equal(rest, there.Lines[1:]) {
+					t.Fatalf("seed %d: from %d to %d over %v, but from %d over %v", seed, a, b, there.Lines, next, rest)
+				}
+			}
+		}
+	}
+	if ties < 1000 {
+		t.Errorf("%d routes over more than one line", ties)
+	}
+}

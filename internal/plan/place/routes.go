@@ -3,12 +3,14 @@
 package place
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
 
 // Route is how packets get from one host to another: with the least delay, then over
-// the fewest lines, then over the lines named first.
+// the fewest lines, then without the line named last. No two routes are equal in all of
+// that, so the rest of a route is the route from there, and the way back is the same.
 type Route struct {
 	Lines []int // none: the hosts are not connected
 	Delay time.Duration
@@ -58,10 +60,17 @@ func (m *Model) routesFrom(from int) []Route {
 }
 
 func shorter(a, b Route) bool {
-	if a.Delay != b.Delay {
-		return a.Delay < b.Delay
+	order := cmp.Or(cmp.Compare(a.Delay, b.Delay), cmp.Compare(len(a.Lines), len(b.Lines)))
+	if order == 0 {
+		order = slices.Compare(lastFirst(a.Lines), lastFirst(b.Lines))
 	}
-	return len(a.Lines) < len(b.Lines)
+	return order < 0
+}
+
+func lastFirst(lines []int) []int {
+	sorted := slices.Sorted(slices.Values(lines))
+	slices.Reverse(sorted)
+	return sorted
 }
 
 // over is the route with one more line.
