@@ -15,7 +15,7 @@ import (
 // functions are absent. Explicit sets come first, so that a count never takes a CPU
 // that another function names. Running links keep theirs.
 func (p *planner) assignCPUs() map[string][]int {
-	if p.chain.Hosts.Described() {
+	if p.chain.Hosts.Lined() {
 		return p.on.cpus()
 	}
 	given := map[string][]int{}

@@ -122,7 +122,7 @@ func (p *planner) placementReason(f *chain.Function, cpus []int) string {
 		return where + "; no CPUs requested"
 	case cpus == nil:
 		return where + "; too few CPUs"
-	case p.chain.Hosts.Described():
+	case p.chain.Hosts.Lined():
 		return where
 	default:
 		isolated := intersect(cpus, p.inv.Host.Isolated)

@@ -134,7 +134,7 @@ func lesser(f figure, limit float64, source string) figure {
 // hostsText is the hosts and what joins them, on one line.
 func hostsText(h *chain.Hosts) string {
 	names := strings.Join(h.Names, ", ")
-	if !h.Described() {
+	if !h.Lined() {
 		return fmt.Sprintf("hosts %s are simulated on it; underlay: %s", names, underlayText(h.Underlay))
 	}
 	lines := "1 line"

@@ -63,7 +63,7 @@ func (p *planner) make() (*Plan, error) {
 	p.planHosts()
 	p.chooseHosts()
 	p.placeFunctions()
-	here := !p.chain.Hosts.Described() // else they are other machines
+	here := !p.chain.Hosts.Lined() // else they are other machines
 	if here {
 		p.checkMemory()
 	}

@@ -187,7 +187,7 @@ func linksText(names []string) string {
 
 // lineName is a group of lines as the chain has it.
 func lineName(h *chain.Hosts, group int) string {
-	if !h.Described() {
+	if !h.Lined() {
 		return "the underlay"
 	}
 	l := h.Lines[group]

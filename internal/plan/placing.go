@@ -112,7 +112,7 @@ func lines(h *chain.Hosts) []place.Line {
 }
 
 func (s *placing) addNodes() {
-	described := s.chain.Hosts.Described()
+	described := s.chain.Hosts.Lined()
 	for h, m := range s.chain.Hosts.Machines {
 		first := 0
 		for i, n := range m.NUMA {
@@ -266,7 +266,7 @@ func (p *planner) leastRate(t *inventory.Transport, n *needs) uint64 {
 // longest delay and the lowest rate count.
 func (p *planner) between(hosts []string) (chain.Underlay, string) {
 	u := p.chain.Hosts.Underlay
-	if !p.chain.Hosts.Described() || p.on == nil {
+	if !p.chain.Hosts.Lined() || p.on == nil {
 		return u, "the underlay"
 	}
 	via := ""

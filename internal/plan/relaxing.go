@@ -178,7 +178,7 @@ func (s *placing) relaxationText(r place.Relaxation) string {
 // delayText is a shorter line: in kilometres, if its fibre is long enough.
 func (s *placing) delayText(r place.Relaxation) string {
 	h, less := s.chain.Hosts, time.Duration(r.Amount)
-	if !h.Described() {
+	if !h.Lined() {
 		// The way from host to host has two lines.
 		return fmt.Sprintf("a delay of %v for the underlay", max(0, h.Underlay.Delay-units.Duration(2*less)))
 	}

@@ -17,7 +17,7 @@ var hostsFields = []parse.Field[Hosts]{
 		Form: schema.Set(schema.Ref("name"), 2, MaxHosts), Decode: decodeHostNames},
 	{Name: "machines", Doc: "The hosts with their resources, 2 to 64, in place of names. The planner places each function that names no host.",
 		Form: schema.List(schema.Ref("machine"), 2, MaxMachines), Decode: decodeMachines},
-	{Name: "lines", Doc: "The lines between hosts with machines, each of its own rate and delay. Packets take the route with the least delay. A chain with lines can be planned, and not yet be brought up: no underlay simulates them. Default: the underlay joins all hosts.",
+	{Name: "lines", Doc: "The lines between hosts with machines, each of its own rate and delay. Packets take the route with the least delay, also over hosts in between. With more than 16 hosts the chain can only be planned. Default: the underlay joins all hosts.",
 		Form: schema.List(schema.Ref("line"), 1, 0), Decode: decodeLines},
 	{
 		Name: "underlay",

@@ -22,7 +22,7 @@ type machine struct {
 
 var machineFields = []parse.Field[machine]{
 	parse.NameField("name", "a host's name", "The name of the host.", func(m *machine) *string { return &m.name }).As(schema.Ref("name")).Must(),
-	parse.ReadField("cpus", "The host's CPUs for functions: how many, or a list such as \"2-7\". Without lines, a list names CPUs of the machine that simulates the hosts.",
+	parse.ReadField("cpus", "The host's CPUs for functions: how many, or a list such as \"2-7\". Without lines, a list names CPUs of the machine that simulates the hosts; with lines, it names the host's own.",
 		cpusForm(), decodeCpus, func(m *machine) *CPURequest { return &m.one.CPUs }),
 	parse.ReadField("memory", "The host's memory for functions. Default: as much as they ask for.",
 		schema.Ref("size"), DecodeMemory, func(m *machine) *units.Bytes { return &m.one.Memory }),
@@ -43,8 +43,8 @@ var lineFields = append([]parse.Field[HostLine]{
 
 // LineFigures are the fields of a line but for what it joins.
 var LineFigures = []parse.Field[HostLine]{
-	parse.PositiveField("rate", "The rate of the line in each direction, in Ethernet frames without checksum, preamble and gap. Default: no limit.",
-		schema.Ref("bitrate"), units.ParseBitrate, func(l *HostLine) *units.Bitrate { return &l.Rate }),
+	parse.ValueField("rate", "The rate of the line in each direction, in Ethernet frames without checksum, preamble and gap. Default: no limit.",
+		schema.Ref("bitrate"), DecodeShapedRate, func(l *HostLine) *units.Bitrate { return &l.Rate }),
 	parse.ReadField("delay", "The one-way delay of the line, without that of its length: whole microseconds, at most 1s.",
 		schema.Ref("duration"), DecodeDelay, func(l *HostLine) *units.Duration { return &l.Delay }),
 	parse.PositiveField("length", "The length of the line's optical fibre. A kilometre adds 5 µs of delay.",

@@ -10,15 +10,16 @@ import (
 )
 
 // Hosts are the simulated hosts of a chain. Each is a network namespace of the one
-// machine that runs the chain; one underlay joins them. Hosts with Lines are not
-// simulated: their chain can only be planned.
+// machine that runs the chain; an underlay or lines join them. More than MaxHosts, with
+// Lines, are not simulated: their chain can only be planned.
 type Hosts struct {
 	Names    []string `json:"names"` // at least two
 	Underlay Underlay `json:"underlay"`
 	// Machines are the resources of the hosts, in the order of Names; nil: not known, and
 	// each function names its host.
 	Machines []Machine `json:"machines,omitempty"`
-	// Lines join the hosts in place of the underlay, which is only its MTU then.
+	// Lines join the hosts in place of the underlay's switch. The underlay is only its MTU
+	// then, that of each line.
 	Lines []HostLine `json:"lines,omitempty"`
 
 	Pos      parse.Position            `json:"-"`

@@ -46,9 +46,12 @@ func (l HostLine) OneWay() time.Duration {
 	return time.Duration(l.Delay) + time.Duration(l.Length)*FibreDelay
 }
 
+// SimulatedDelay is OneWay in the resolution of tc(8).
+func (l HostLine) SimulatedDelay() time.Duration { return l.OneWay().Round(time.Microsecond) }
+
 // MaxMachines is the maximum number of hosts with resources of a chain.
 const MaxMachines = 64
 
-// Described reports whether the hosts are only planned: each line between them has a rate
-// and a delay of its own, which no underlay simulates. False for nil.
-func (h *Hosts) Described() bool { return h != nil && len(h.Lines) > 0 }
+// Lined reports whether lines join the hosts, each with a rate and a delay of its own, in
+// place of an underlay that is the same for all. False for nil.
+func (h *Hosts) Lined() bool { return h != nil && len(h.Lines) > 0 }

@@ -35,7 +35,7 @@ func TestMachinesAreRead(t *testing.T) {
 	if diff := cmp.Diff(want, c.Hosts, ignorePositions); diff != "" {
 		t.Errorf("want (-), got (+):\n%s", diff)
 	}
-	if !c.Hosts.Described() {
+	if !c.Hosts.Lined() {
 		t.Error("hosts with lines are taken for simulated ones")
 	}
 	for i, want := range []time.Duration{62500 * time.Nanosecond, 1200 * time.Microsecond} {
