@@ -166,7 +166,11 @@ func FindHosts(ctx context.Context, s transport.Spec, i int, ask Appctl) error {
 		if err := awaitRoute(ctx, ask, to.Addr().String()); err != nil {
 			return err
 		}
-		if _, err := ask(ctx, "tnl/neigh/set", Bridge, to.Addr().String(), Under(s, j).MAC.String()); err != nil {
+		next := Under(s, j).MAC
+		if gateway := s.Hosts[i].Gateway; gateway != nil {
+			next = gateway
+		}
+		if _, err := ask(ctx, "tnl/neigh/set", Bridge, to.Addr().String(), next.String()); err != nil {
 			return err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"path/filepath"
 
@@ -24,6 +25,9 @@ type Host struct {
 	// Addr is the address of Device, in the underlay's subnet. The next
 	// TunnelAddresses addresses are for tunnel ends.
 	Addr netip.Prefix
+	// Gateway is the hardware address that answers for all other hosts; nil:
+	// each has its own.
+	Gateway net.HardwareAddr
 }
 
 // TunnelAddresses is how many underlay addresses each host has for tunnel

@@ -19,6 +19,15 @@ func RunDpdkTunnel(t *testing.T, d transport.Driver) {
 	t.Run("Caps", func(t *testing.T) { testCaps(t, d) })
 	t.Run("SpecErrors", func(t *testing.T) { testSpecErrors(t, d, o) })
 	t.Run("Underlay", func(t *testing.T) { testUnderlay(t, d, o) })
+	t.Run("HostsInARow", func(t *testing.T) {
+		o := o
+		o.Row, o.Rate = true, 1e9
+		r := NewRig(t, d, o)
+		r.Up()
+		for from := range r.Spec.Ends {
+			r.generate(program, from, 1-from, r.Spec.MTU+14)
+		}
+	})
 	t.Run("SwitchDies", func(t *testing.T) { testTunnelSwitchDies(t, d, program, o) })
 	checkLeaks(t, openBefore)
 }

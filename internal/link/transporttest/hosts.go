@@ -19,6 +19,7 @@ import (
 	"github.com/drayage/dray/internal/link/transport"
 	"github.com/drayage/dray/internal/link/underlay"
 	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/units"
 	"github.com/drayage/dray/test/testenv"
 )
 
@@ -38,6 +39,9 @@ func (r *Rig) addHosts(o Options) {
 		}
 		r.Spec.Ends[i].Host = name
 	}
+	if o.Row {
+		inRow(&u, o.Rate)
+	}
 	runner := step.Runner{Journal: &r.hosts, Removers: transport.AllRemovers(r.driver)}
 	testenv.Must(r.t, runner.Run(context.Background(), u.Build().Steps))
 	for _, name := range u.Names {
@@ -48,12 +52,31 @@ func (r *Rig) addHosts(o Options) {
 	r.Spec.VNI = 1
 }
 
+// inRow puts lines between the hosts, from each to the next.
+func inRow(u *underlay.Spec, rate units.Bitrate) {
+	u.Underlay.Rate = 0
+	for i := range u.Names {
+		first := make([]int, len(u.Names))
+		for j := range first {
+			if first[j] = i; j < i {
+				first[j] = i - 1
+			}
+		}
+		first[i] = -1
+		u.First = append(u.First, first)
+		if i > 0 {
+			u.Lines = append(u.Lines, chain.HostLine{Between: []string{u.Names[i-1], u.Names[i]}, Rate: rate})
+		}
+	}
+}
+
 // RunTunnel runs the parts of the suite for links between simulated hosts, in
 // addition to the parts for all links.
 func RunTunnel(t *testing.T, d transport.Driver) {
 	require(t, d)
 	openBefore, _ := leaks(t)
 	t.Run("ThreeHosts", func(t *testing.T) { testTraffic(t, d, Options{Ports: 3, Apart: true}) })
+	t.Run("HostsInARow", func(t *testing.T) { testTraffic(t, d, Options{Ports: 3, Apart: true, Row: true, Rate: 1e9}) })
 	t.Run("Underlay", func(t *testing.T) { testUnderlay(t, d, Options{}) })
 	t.Run("UnderlayRate", func(t *testing.T) { testUnderlayRate(t, d) })
 	t.Run("SharedHosts", func(t *testing.T) { testSharedHosts(t, d) })

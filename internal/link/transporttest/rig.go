@@ -35,6 +35,7 @@ type Options struct {
 	Dpdk   []int         // ports that are devices of a DPDK application, from 0
 	Apart  bool          // tunnel: each port is on its own host
 	Rate   units.Bitrate // tunnel: rate of the underlay; 0: the machine's own
+	Row    bool          // tunnel: each line joins a host to the next one only
 	// Forwarding is the mode of a driver that supports several.
 	Forwarding chain.Forwarding
 	// Beside describes a link's changes to the host itself; nil: none.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/link/transport"
+	"github.com/drayage/dray/internal/spec/units"
 )
 
 const (
@@ -29,44 +30,42 @@ const (
 	leastQueue = 16
 )
 
-// fromHost is the qdisc of a line's near end: nil for none.
-func (s Spec) fromHost() *host.Qdisc {
-	rate := uint64(s.Underlay.Rate)
-	if rate == 0 {
-		return nil
-	}
-	burst := max(rate/8*uint64(bucket)/uint64(time.Second), largestGSO, uint64(s.Underlay.MTU)+ethernet)
-	return &host.Qdisc{Kind: "tbf", Rate: rate, Burst: burst, Latency: queue}
-}
-
 const ethernet = 14 // bytes of header that qdiscs count
 
-// toHost is the qdisc of the switch's end. It delays packets to the host, so
-// each path between hosts is delayed once. It also limits the rate if several
-// hosts send to one.
-func (s Spec) toHost() *host.Qdisc {
-	delay := time.Duration(s.Underlay.Delay)
-	if delay == 0 {
-		return s.fromHost()
+// shaper is the qdisc of an end of a line with that rate in bit/s, 0 for no limit:
+// nil for none. With a delay, one qdisc delays packets and limits the rate.
+func (s Spec) shaper(limit units.Bitrate, delay time.Duration) *host.Qdisc {
+	switch {
+	case delay > 0:
+		return s.delay(limit, delay)
+	case limit > 0:
+		rate := uint64(limit)
+		burst := max(rate/8*uint64(bucket)/uint64(time.Second), largestGSO, uint64(s.Underlay.MTU)+ethernet)
+		return &host.Qdisc{Kind: "tbf", Rate: rate, Burst: burst, Latency: queue}
 	}
-	rate := float64(s.Underlay.Rate)
-	if rate == 0 {
+	return nil
+}
+
+func (s Spec) delay(limit units.Bitrate, delay time.Duration) *host.Qdisc {
+	rate := float64(limit)
+	if limit == 0 {
 		rate = fastest
 	}
 	// The limit is in packets. It must hold the shortest ones in flight, which
 	// must not be lost, and the longest ones for the time queue.
 	underWay := rate / 8 / smallest * delay.Seconds()
 	waiting := rate / 8 / float64(s.Underlay.MTU+ethernet) * queue.Seconds()
-	return &host.Qdisc{Kind: "netem", Rate: uint64(s.Underlay.Rate), Latency: delay, Limit: max(leastQueue, int(underWay+waiting))}
+	return &host.Qdisc{Kind: "netem", Rate: uint64(limit), Latency: delay, Limit: max(leastQueue, int(underWay+waiting))}
 }
 
-// shape appends the step that attaches a qdisc, and reports the kernel's
-// result; a line without a qdisc needs no step.
-func (b *Build) shape(what string, i host.Iface, q *host.Qdisc) {
+// shape appends the step that attaches a qdisc to the end of a line at which its
+// packets enter, and reports the kernel's result; a line without a qdisc needs no
+// step.
+func (b *Build) shape(line string, i host.Iface, q *host.Qdisc) {
 	if q == nil {
 		return
 	}
-	b.add(what, host.LinkResource(i.Netns, i.Name, i.MAC), func(context.Context) error {
+	b.add("shape "+line, host.LinkResource(i.Netns, i.Name, i.MAC), func(context.Context) error {
 		if err := i.Netns.SetQdisc(i.Name, *q); err != nil {
 			return err
 		}
@@ -74,7 +73,7 @@ func (b *Build) shape(what string, i host.Iface, q *host.Qdisc) {
 		if err != nil {
 			return err
 		}
-		b.Report.Qdiscs = append(b.Report.Qdiscs, transport.QdiscState{End: i.Name + " of the underlay", Kind: state.Kind, Text: state.Text})
+		b.Report.Qdiscs = append(b.Report.Qdiscs, transport.QdiscState{End: line, Kind: state.Kind, Text: state.Text})
 		return nil
 	})
 }

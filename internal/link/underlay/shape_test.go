@@ -24,8 +24,8 @@ func TestLimit(t *testing.T) {
 		{1e6, time.Millisecond, leastQueue},
 		{0, 64 * time.Microsecond, 5000 + 66666},
 	} {
-		s := Spec{Hosts: chain.Hosts{Underlay: chain.Underlay{Rate: test.rate, Delay: units.Duration(test.delay), MTU: mtu}}}
-		if q := s.toHost(); q.Kind != "netem" || q.Limit != test.want || q.Latency != test.delay || q.Rate != uint64(test.rate) {
+		s := Spec{Hosts: chain.Hosts{Underlay: chain.Underlay{MTU: mtu}}}
+		if q := s.shaper(test.rate, test.delay); q.Kind != "netem" || q.Limit != test.want || q.Latency != test.delay || q.Rate != uint64(test.rate) {
 			t.Errorf("%v, %v: %+v; want %d packets", test.rate, test.delay, *q, test.want)
 		}
 	}

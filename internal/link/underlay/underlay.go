@@ -2,7 +2,8 @@
 
 // Package underlay creates the simulated hosts of a chain, one network
 // namespace each. A switch in its own namespace joins them, over lines with a
-// stated rate and delay.
+// stated rate and delay; or lines do, each with a rate and delay of its own,
+// between routers.
 package underlay
 
 import (
@@ -41,6 +42,10 @@ type Spec struct {
 	Chain string
 	Dir   string // created by the first step, and removed last
 	chain.Hosts
+	// First is the index of the line that packets take first, by the host that
+	// sends them and the host that they are for; -1: none leads there. Only if
+	// the hosts have lines.
+	First [][]int
 }
 
 // Report is the underlay as read from the kernel.
@@ -61,7 +66,11 @@ func (s Spec) At(name string) (transport.Host, error) {
 	if i < 0 {
 		return transport.Host{}, fmt.Errorf("the chain has no host %q", name)
 	}
-	return transport.Host{Name: name, Netns: s.netns("host-" + name), Device: device, Addr: address(i)}, nil
+	h := transport.Host{Name: name, Netns: s.netns("host-" + name), Device: device, Addr: address(i)}
+	if s.Lined() {
+		h.Gateway = s.uplink(name).MAC
+	}
+	return h, nil
 }
 
 // address is the address of host i.
@@ -86,6 +95,16 @@ func (s Spec) iface(ns host.Netns, name, role string) host.Iface {
 func (s Spec) Build() *Build {
 	b := &Build{Report: &Report{Qdiscs: []transport.QdiscState{}}}
 	b.add("create directory", host.DirResource(s.Dir), func(context.Context) error { return os.MkdirAll(s.Dir, 0o711) })
+	if s.Lined() {
+		s.buildLines(b)
+	} else {
+		s.buildSwitch(b)
+	}
+	return b
+}
+
+// buildSwitch appends the steps that create the switch, and the hosts around it.
+func (s Spec) buildSwitch(b *Build) {
 	sw := s.netns("switch")
 	b.add("create the switch's namespace", host.NamespaceResource(sw.Path), func(context.Context) error { return createNetns(sw) })
 	br := s.iface(sw, bridgeName, "switch")
@@ -96,16 +115,20 @@ func (s Spec) Build() *Build {
 		return sw.SetUp(br.Name)
 	})
 	for i, name := range s.Names {
-		ns, addr := s.netns("host-"+name), address(i)
-		near := s.iface(ns, device, "host "+name)
+		near, addr := s.iface(s.netns("host-"+name), device, "host "+name), address(i)
 		far := s.iface(sw, fmt.Sprintf("p%d", i+1), "line "+name)
-		b.add("create host "+name, host.NamespaceResource(ns.Path), func(context.Context) error { return createNetns(ns) })
-		b.add("create line of "+name, host.LinkResource(ns, near.Name, near.MAC), func(context.Context) error { return connect(near, far, addr) })
-		b.shape("shape line from "+name, near, s.fromHost())
-		b.shape("shape line to "+name, far, s.toHost())
+		b.addHost(s, name)
+		b.add("create line of "+name, host.LinkResource(near.Netns, near.Name, near.MAC), func(context.Context) error { return connect(near, far, addr) })
+		b.shape("the line from "+name, near, s.shaper(s.Underlay.Rate, 0))
+		b.shape("the line to "+name, far, s.shaper(s.Underlay.Rate, time.Duration(s.Underlay.Delay)))
 	}
 	b.Steps = append(b.Steps, step.Step{Name: "underlay: read back", Do: s.readBack})
-	return b
+}
+
+// addHost appends the step that creates a host.
+func (b *Build) addHost(s Spec, name string) {
+	ns := s.netns("host-" + name)
+	b.add("create host "+name, host.NamespaceResource(ns.Path), func(context.Context) error { return createNetns(ns) })
 }
 
 func (b *Build) add(what string, makes step.Resource, do func(context.Context) error) {
@@ -135,34 +158,49 @@ func connect(near, far host.Iface, addr netip.Prefix) error {
 	return nil
 }
 
-// readBack compares each host's end of its line with the spec, and waits until
+// readBack compares both ends of each host's line with the spec, and waits until
 // the switch forwards.
 func (s Spec) readBack(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, carrierTimeout)
 	defer cancel()
 	sw := s.netns("switch")
-	for i, name := range s.Names {
-		ns, far := s.netns("host-"+name), fmt.Sprintf("p%d", i+1)
-		if err := ns.WaitCarrier(ctx, device); err != nil {
+	for i := range s.Names {
+		if err := s.readHostBack(ctx, i); err != nil {
 			return err
 		}
-		if err := sw.WaitForwarding(ctx, far); err != nil {
+		far := s.iface(sw, fmt.Sprintf("p%d", i+1), "line "+s.Names[i])
+		if err := sw.WaitForwarding(ctx, far.Name); err != nil {
 			return err
 		}
-		for _, end := range []struct {
-			ns   host.Netns
-			name string
-		}{{ns, device}, {sw, far}} {
-			got, err := end.ns.ReadLink(end.name)
-			switch {
-			case err != nil:
-				return err
-			case got.MTU != s.Underlay.MTU:
-				return fmt.Errorf("the underlay of host %s has MTU %d, not %d", name, got.MTU, s.Underlay.MTU)
-			case end.ns == ns && !slices.Contains(got.Addrs, address(i)):
-				return fmt.Errorf("the underlay of host %s has addresses %v, not %s", name, got.Addrs, address(i))
-			}
+		if err := s.readEnd(ctx, far); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// readHostBack compares the interface of host i with the spec, and waits for its
+// carrier.
+func (s Spec) readHostBack(ctx context.Context, i int) error {
+	end := s.iface(s.netns("host-"+s.Names[i]), device, "host "+s.Names[i])
+	if err := s.readEnd(ctx, end); err != nil {
+		return err
+	}
+	got, err := end.Netns.ReadLink(end.Name)
+	if err == nil && !slices.Contains(got.Addrs, address(i)) {
+		err = fmt.Errorf("the underlay of host %s has addresses %v, not %s", s.Names[i], got.Addrs, address(i))
+	}
+	return err
+}
+
+// readEnd compares an end of a line with the spec, and waits for its carrier.
+func (s Spec) readEnd(ctx context.Context, end host.Iface) error {
+	if err := end.Netns.WaitCarrier(ctx, end.Name); err != nil {
+		return err
+	}
+	got, err := end.Netns.ReadLink(end.Name)
+	if err == nil && got.MTU != end.MTU {
+		err = fmt.Errorf("%s, an end of the underlay, has MTU %d, not %d", end, got.MTU, end.MTU)
+	}
+	return err
 }

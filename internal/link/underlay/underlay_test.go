@@ -38,16 +38,19 @@ func (w *world) Append(r ...step.Resource) error {
 
 func newWorld(t *testing.T, u chain.Underlay) *world {
 	t.Helper()
+	return worldOf(t, underlay.Spec{Hosts: chain.Hosts{Names: []string{"switch", "h2"}, Underlay: u}})
+}
+
+func worldOf(t *testing.T, spec underlay.Spec) *world {
+	t.Helper()
 	testenv.Root(t)
 	testenv.Program(t, "tc")
 	dir, err := os.MkdirTemp("/run", "dray-test-")
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, spec: underlay.Spec{
-		Chain: filepath.Base(dir), Dir: filepath.Join(dir, "hosts"),
-		Hosts: chain.Hosts{Names: []string{"switch", "h2"}, Underlay: u},
-	}}
+	spec.Chain, spec.Dir = filepath.Base(dir), filepath.Join(dir, "hosts")
+	w := &world{t: t, spec: spec}
 	t.Cleanup(func() {
 		w.remove()
 		if err := os.Remove(dir); err != nil {
