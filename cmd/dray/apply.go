@@ -89,6 +89,9 @@ func (a *app) differs(ctx context.Context, j *chainrun.Job, live *node.Live) ([]
 	if err != nil {
 		return nil, err
 	}
+	if err := simulable(j.Plan); err != nil {
+		return nil, err
+	}
 	j.Plan.PlaceIn(j.Chain)
 	return live.Difference(j.Chain, j.Plan), nil
 }

@@ -77,7 +77,7 @@ func (a *app) planChange(ctx context.Context, j *chainrun.Job, live *node.Live) 
 	if err := j.Node.LeaveOutClaimed(j.Inventory, j.Chain.Name); err != nil {
 		return err
 	}
-	var held map[string][]int
+	var held plan.Held
 	if live != nil {
 		countOwn(j.Inventory, live, "")
 		held = live.HeldCPUs(j.Chain)
@@ -95,6 +95,23 @@ func (a *app) planChange(ctx context.Context, j *chainrun.Job, live *node.Live) 
 		return &codeError{exitInfeasible, err}
 	}
 	return err
+}
+
+// planToRun is plan for a chain that is brought up, so this machine must be able to
+// simulate its hosts.
+func (a *app) planToRun(ctx context.Context, j *chainrun.Job) error {
+	if err := a.plan(ctx, j); err != nil {
+		return err
+	}
+	return simulable(j.Plan)
+}
+
+// simulable is the refusal of a plan for hosts that this machine cannot simulate.
+func simulable(p *plan.Plan) error {
+	if err := p.Simulable(); err != nil {
+		return &codeError{exitInfeasible, err}
+	}
+	return nil
 }
 
 // withCommands rejects a plan if a function has no program to run: finding out

@@ -26,8 +26,11 @@ func (a *app) upCommand() *cobra.Command {
 		Example: "  dray up examples/f1-split.yaml\n  dray status f1-split",
 		Args:    args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, argv []string) error {
-			job, err := a.prepare(cmd.Context(), argv[0], warn)
+			job, err := a.read(cmd.Context(), argv[0], warn)
 			if err != nil {
+				return err
+			}
+			if err := a.planToRun(cmd.Context(), job); err != nil {
 				return err
 			}
 			return a.up(cmd.Context(), job)

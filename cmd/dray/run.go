@@ -70,7 +70,7 @@ func (a *app) runCommand() *cobra.Command {
 				return err
 			}
 			defer end()
-			if err := a.plan(cmd.Context(), j); err != nil {
+			if err := a.planToRun(cmd.Context(), j); err != nil {
 				return err
 			}
 			r, err := a.newRun(*j, opts)
@@ -112,11 +112,11 @@ func (a *app) resumeRun(ctx context.Context, dir string, noWait bool) error {
 		if err := a.collect(ctx); err != nil {
 			return chainrun.Job{}, err
 		}
-		j, err := a.prepare(ctx, file, true) // what is infeasible was accepted when the run began
+		j, err := a.read(ctx, file, true) // what is infeasible was accepted when the run began
 		if err != nil {
 			return chainrun.Job{}, err
 		}
-		return *j, nil
+		return *j, a.planToRun(ctx, j)
 	})
 	if err != nil {
 		return err

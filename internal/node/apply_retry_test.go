@@ -67,11 +67,11 @@ func TestPinKeepsCPUs(t *testing.T) {
 	if a, b := c.Functions[0].CPUs, c.Functions[1].CPUs; !slices.Equal(a.Set, []int{3}) || a.Count != 0 || len(b.Set) > 0 || b.Count != 1 {
 		t.Errorf("a asks for %+v, b for %+v", a, b)
 	}
-	if held := l.HeldCPUs(c); !slices.Equal(held["ab"], []int{6}) {
+	if held := l.HeldCPUs(c); !slices.Equal(held.Links["ab"], []int{6}) {
 		t.Errorf("held: %v", held)
 	}
 	c.Links[0].Transport = "veth"
-	if held := l.HeldCPUs(c); len(held) > 0 {
+	if held := l.HeldCPUs(c).Links; len(held) > 0 {
 		t.Errorf("of a link over another transport is held: %v", held)
 	}
 }

@@ -46,8 +46,8 @@ func (e *ExistsError) Error() string { return fmt.Sprintf("chain %s %s", e.Chain
 // rest. source is the chain file's text. On error, Create has removed everything
 // again.
 func (n *Node) Create(ctx context.Context, command string, c *chain.Chain, source []byte, p *plan.Plan) (*Live, error) {
-	if p.Hosts.Lined() {
-		return nil, fmt.Errorf("chain %s can only be planned: nothing simulates the lines between its hosts yet; with an underlay in place of lines it can be brought up", c.Name)
+	if err := p.Simulable(); err != nil {
+		return nil, err
 	}
 	l, err := n.claim(ctx, command, c, p)
 	if err != nil {

@@ -78,7 +78,8 @@ func (l *Live) Pin(c *chain.Chain, free bool) {
 }
 
 // PinPlaces names the hosts of running functions that name none, and the CPUs of those
-// that ask for a number of them.
+// that ask for a number of them. On hosts with lines, CPUs are the hosts' own: HeldCPUs
+// has those of this machine.
 func (l *Live) PinPlaces(c *chain.Chain) {
 	for i := range c.Functions {
 		f := &c.Functions[i]
@@ -86,20 +87,27 @@ func (l *Live) PinPlaces(c *chain.Chain) {
 		if was != nil && f.Host == "" {
 			f.Host = was.Host
 		}
-		if was != nil && placed != nil && f.CPUs.Count > 0 && f.CPUs.Count == was.CPUs.Count && len(placed.CPUs) > 0 {
+		if was != nil && placed != nil && f.CPUs.Count > 0 && f.CPUs.Count == was.CPUs.Count && len(placed.CPUs) > 0 && !c.Hosts.Lined() {
 			f.CPUs = chain.CPURequest{Set: placed.CPUs}
 		}
 	}
 }
 
-// HeldCPUs are the CPUs on which the links of a chain poll that stay in c, by link.
-// They are not known to stay if c names another transport for the link.
-func (l *Live) HeldCPUs(c *chain.Chain) map[string][]int {
-	held := map[string][]int{}
+// HeldCPUs are the CPUs on which the links of a chain poll that stay in c, and those of its
+// functions on hosts with lines. A link is not known to stay if c names another transport
+// for it.
+func (l *Live) HeldCPUs(c *chain.Chain) plan.Held {
+	held := plan.Held{Links: map[string][]int{}, Functions: map[string][]int{}}
 	for _, to := range c.Links {
 		up := l.State.Plan.Link(to.Name)
 		if up != nil && (to.Transport == up.Transport || to.Transport == chain.TransportAuto) {
-			held[to.Name] = up.CPUs
+			held.Links[to.Name] = up.CPUs
+		}
+	}
+	for _, f := range c.Functions {
+		was, placed := l.Chain.Function(f.Name), l.State.Plan.Function(f.Name)
+		if c.Hosts.Lined() && was != nil && placed != nil && f.CPUs.Number() == was.CPUs.Number() {
+			held.Functions[f.Name] = placed.CPUs
 		}
 	}
 	return held

@@ -14,7 +14,11 @@ import (
 )
 
 func (l *Live) underlay(p *plan.Plan) underlay.Spec {
-	return underlay.Spec{Chain: l.Chain.Name, Dir: filepath.Join(l.dir, "hosts"), Hosts: *p.Hosts}
+	spec := underlay.Spec{Chain: l.Chain.Name, Dir: filepath.Join(l.dir, "hosts"), Hosts: *p.Hosts}
+	if p.Hosts.Lined() {
+		spec.First = plan.FirstLines(p.Hosts)
+	}
+	return spec
 }
 
 // createHosts makes the chain's simulated hosts and their connections.

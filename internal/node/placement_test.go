@@ -4,6 +4,8 @@ package node
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -36,10 +38,36 @@ func TestAPlacementStaysWhileAChainIsUp(t *testing.T) {
 	}
 }
 
-func TestHostsWithLinesAreOnlyPlanned(t *testing.T) {
-	c, _ := planned(t, strings.Replace(machinesYAML, "]}\nfunctions", "], lines: [{between: [h1, h2]}]}\nfunctions", 1))
-	_, err := (&Node{}).Create(context.Background(), "up", c, nil, &plan.Plan{Hosts: c.Hosts})
-	if err == nil || !strings.Contains(err.Error(), "can only be planned") {
+var linedYAML = strings.Replace(machinesYAML, "]}\nfunctions", "], lines: [{between: [h1, h2]}]}\nfunctions", 1)
+
+func TestHostsThatCannotBeSimulatedAreRefused(t *testing.T) {
+	c, p := planned(t, linedYAML)
+	p.Unsimulated = []plan.Violation{{Subject: "the line", Reason: "is too long"}}
+	_, err := (&Node{}).Create(context.Background(), "up", c, nil, p)
+	var infeasible *plan.Infeasible
+	if !errors.As(err, &infeasible) || !strings.Contains(err.Error(), "is too long") {
 		t.Errorf("error %v", err)
+	}
+}
+
+// TestHeldCPUsOnLines: the file's CPUs are those of its hosts, and a plan keeps those of
+// this machine next to them.
+func TestHeldCPUsOnLines(t *testing.T) {
+	text := strings.Replace(linedYAML, "name: a, runtime", "name: a, cpus: 1, runtime", 1)
+	l := &Live{}
+	l.Chain, l.State.Plan = planned(t, text)
+	l.State.Plan.Functions[0].CPUs = []int{3}
+	c, _ := planned(t, text)
+	l.Pin(c, false)
+	if f, held := c.Functions[0], l.HeldCPUs(c).Functions; f.CPUs.Count != 1 || !slices.Equal(held["a"], []int{3}) {
+		t.Errorf("a asks for %+v, and keeps %v", f.CPUs, held["a"])
+	}
+	c.Functions[0].CPUs.Count = 2
+	if held := l.HeldCPUs(c).Functions; held["a"] != nil {
+		t.Errorf("with other CPUs it keeps %v", held["a"])
+	}
+	c, _ = planned(t, strings.Replace(pairYAML, "name: a, runtime", "name: a, cpus: 1, runtime", 1))
+	if held := l.HeldCPUs(c).Functions; len(held) > 0 {
+		t.Errorf("without lines, %v is held", held)
 	}
 }

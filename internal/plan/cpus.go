@@ -16,7 +16,7 @@ import (
 // that another function names. Running links keep theirs.
 func (p *planner) assignCPUs() map[string][]int {
 	if p.chain.Hosts.Lined() {
-		return p.on.cpus()
+		return p.simulatedCPUs()
 	}
 	given := map[string][]int{}
 	owner := p.heldCPUs()
@@ -61,12 +61,17 @@ func (p *planner) sharesOne(f *chain.Function) bool {
 	return f.Compute != nil && f.CPUs.Number() == 1 && p.on == nil
 }
 
-// heldCPUs is the owner of each CPU that a running link keeps.
+// heldCPUs is the owner of each CPU that a running link or function keeps.
 func (p *planner) heldCPUs() map[int]string {
 	owner := map[int]string{}
-	for link, cpus := range p.held {
+	for link, cpus := range p.held.Links {
 		for _, cpu := range cpus {
 			owner[cpu] = "link " + link
+		}
+	}
+	for function, cpus := range p.held.Functions {
+		for _, cpu := range cpus {
+			owner[cpu] = "function " + function
 		}
 	}
 	return owner

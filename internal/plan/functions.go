@@ -114,6 +114,8 @@ func (p *planner) placementReason(f *chain.Function, cpus []int) string {
 		where = p.on.reason(f)
 	}
 	switch {
+	case p.chain.Hosts.Lined():
+		return where + p.on.cpusText(f.Name)
 	case f.Compute != nil && p.on == nil && cpus != nil:
 		return fmt.Sprintf("%s; %s of %s", where, f.Compute.Percent(), cpusOf(cpus))
 	case len(f.CPUs.Set) > 0:
@@ -122,8 +124,6 @@ func (p *planner) placementReason(f *chain.Function, cpus []int) string {
 		return where + "; no CPUs requested"
 	case cpus == nil:
 		return where + "; too few CPUs"
-	case p.chain.Hosts.Lined():
-		return where
 	default:
 		isolated := intersect(cpus, p.inv.Host.Isolated)
 		return fmt.Sprintf("%s; %d of %d CPUs isolated", where, len(isolated), len(cpus))

@@ -8,6 +8,8 @@ import (
 
 	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/inventory"
+	"github.com/drayage/dray/internal/spec/parse"
+	"github.com/drayage/dray/internal/spec/units"
 )
 
 // planHosts copies the simulated hosts into the plan, and reports what their underlay
@@ -17,29 +19,66 @@ func (p *planner) planHosts() {
 	if p.chain.Hosts == nil {
 		return
 	}
-	u := p.chain.Hosts.Underlay
+	hosts, u := p.chain.Hosts, p.chain.Hosts.Underlay
+	if hosts.Lined() {
+		p.here(p.checkLines)
+		return
+	}
+	pos := func(field string) parse.Position {
+		return at(u.FieldPos, field, at(hosts.FieldPos, "underlay", hosts.Pos))
+	}
 	if u.Rate > 0 {
-		p.checkUnderlayQdisc("tbf", "rate", u.Rate.String(), "leave out the underlay's rate")
+		p.checkShaper("tbf", "leave out the underlay's rate", Violation{Subject: "underlay", Constraint: "rate " + u.Rate.String(), Pos: pos("rate")})
 	}
 	if u.Delay > 0 {
-		p.checkUnderlayQdisc("netem", "delay", u.Delay.String(), "leave out the underlay's delay")
+		p.checkShaper("netem", "leave out the underlay's delay", Violation{Subject: "underlay", Constraint: "delay " + u.Delay.String(), Pos: pos("delay")})
 	}
 }
 
-func (p *planner) checkUnderlayQdisc(kind, field, value, otherwise string) {
+// checkLines reports what simulating the lines takes and this machine lacks.
+func (p *planner) checkLines() {
+	hosts := p.chain.Hosts
+	if len(hosts.Names) > chain.MaxHosts {
+		p.violate(Violation{
+			Subject:    "hosts",
+			Constraint: fmt.Sprintf("%d machines", len(hosts.Names)),
+			Reason:     fmt.Sprintf("one machine simulates at most %d hosts", chain.MaxHosts),
+			Fix:        "describe fewer of them",
+			Pos:        at(hosts.FieldPos, "machines", hosts.Pos),
+			Hard:       true,
+		})
+	}
+	shaped := func(kind, otherwise string, constraint func(chain.HostLine) string) {
+		for i, l := range hosts.Lines {
+			if text := constraint(l); text != "" {
+				p.checkShaper(kind, otherwise, Violation{Subject: lineName(hosts, i), Constraint: text, Pos: l.Pos})
+				return
+			}
+		}
+	}
+	shaped("tbf", "leave out the lines' rate", func(l chain.HostLine) string {
+		if l.Rate == 0 || l.SimulatedDelay() > 0 { // netem has a rate of its own
+			return ""
+		}
+		return fmt.Sprintf("rate %v", l.Rate)
+	})
+	shaped("netem", "leave out the lines' delay and length", func(l chain.HostLine) string {
+		if l.SimulatedDelay() == 0 {
+			return ""
+		}
+		return fmt.Sprintf("delay %v", units.Duration(l.SimulatedDelay()))
+	})
+}
+
+// checkShaper makes v a violation if the kernel lacks a kind of qdisc.
+func (p *planner) checkShaper(kind, otherwise string, v Violation) {
 	item := inventory.Find(p.inv.Qdiscs, kind)
 	if item != nil && item.Status != inventory.Missing {
 		return
 	}
-	hosts := p.chain.Hosts
-	p.violate(Violation{
-		Subject:    "underlay",
-		Constraint: field + " " + value,
-		Reason:     "unsupported: this kernel has no sch_" + kind,
-		Fix:        fmt.Sprintf("run it in a guest whose kernel has it: `dray lab --need %s -- dray …`; or %s", kind, otherwise),
-		Pos:        at(hosts.Underlay.FieldPos, field, at(hosts.FieldPos, "underlay", hosts.Pos)),
-		Hard:       true,
-	})
+	v.Reason, v.Hard = "unsupported: this kernel has no sch_"+kind, true
+	v.Fix = fmt.Sprintf("run it in a guest whose kernel has it: `dray lab --need %s -- dray …`; or %s", kind, otherwise)
+	p.violate(v)
 }
 
 // crosses reports whether the link's ports are on different simulated hosts.
@@ -132,16 +171,19 @@ func lesser(f figure, limit float64, source string) figure {
 }
 
 // hostsText is the hosts and what joins them, on one line.
-func hostsText(h *chain.Hosts) string {
-	names := strings.Join(h.Names, ", ")
-	if !h.Lined() {
-		return fmt.Sprintf("hosts %s are simulated on it; underlay: %s", names, underlayText(h.Underlay))
+func (p *Plan) hostsText() string {
+	h := p.Hosts
+	names, joined := strings.Join(h.Names, ", "), "underlay: "+underlayText(h.Underlay)
+	if h.Lined() {
+		joined = fmt.Sprintf("1 line, mtu %d", h.Underlay.MTU)
 	}
-	lines := "1 line"
-	if len(h.Lines) > 1 {
-		lines = fmt.Sprintf("%d lines", len(h.Lines))
+	if n := len(h.Lines); n > 1 {
+		joined = fmt.Sprintf("%d lines, mtu %d", n, h.Underlay.MTU)
 	}
-	return fmt.Sprintf("hosts %s are planned, not simulated; %s, mtu %d", names, lines, h.Underlay.MTU)
+	if len(p.Unsimulated) > 0 {
+		return fmt.Sprintf("hosts %s are planned, and cannot be simulated on it; %s", names, joined)
+	}
+	return fmt.Sprintf("hosts %s are simulated on it; %s", names, joined)
 }
 
 // underlayText is the underlay on one line.

@@ -35,6 +35,17 @@ func (e *Infeasible) Error() string {
 	return strings.Join(append([]string{head}, layout.Groups(items)...), "\n  ")
 }
 
+// Simulable is the error of a plan for hosts that this machine cannot simulate, an
+// *Infeasible.
+func (p *Plan) Simulable() error {
+	if len(p.Unsimulated) == 0 {
+		return nil
+	}
+	refused := *p
+	refused.Violations = p.Unsimulated
+	return &Infeasible{Plan: &refused}
+}
+
 // String is one line: subject, constraint, reason and fix.
 func (v Violation) String() string {
 	s := fmt.Sprintf("%s: %s: %s", v.Subject, v.Constraint, v.Reason)

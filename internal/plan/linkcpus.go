@@ -22,7 +22,7 @@ func (p *planner) assignLinkCPUs() {
 			continue
 		}
 		free, busy := p.freeCPUs(owner), t.Caps.BusyCPUs*max(1, len(l.Hosts))
-		held, running := p.held[l.Name]
+		held, running := p.held.Links[l.Name]
 		if len(held) > 0 {
 			l.CPUs = held
 			continue

@@ -70,7 +70,7 @@ func TestRemakeKeepsLinkCPUs(t *testing.T) {
 		Host:       inventory.Host{CPUs: []int{0, 1, 2, 3}},
 		Transports: []inventory.Transport{{Item: inventory.Item{Name: "switch"}, Caps: inventory.Caps{BusyCPUs: 1}}},
 	}
-	p := &planner{inv: inv, held: map[string][]int{"b": {1}, "c": nil}, chain: &chain.Chain{Functions: []chain.Function{{Name: "f", CPUs: chain.CPURequest{Count: 1}}}}, plan: &Plan{
+	p := &planner{inv: inv, held: Held{Links: map[string][]int{"b": {1}, "c": nil}}, chain: &chain.Chain{Functions: []chain.Function{{Name: "f", CPUs: chain.CPURequest{Count: 1}}}}, plan: &Plan{
 		Links: []Link{{Name: "a", Transport: "switch"}, {Name: "b", Transport: "switch"}, {Name: "c", Transport: "switch"}},
 	}}
 	f := p.assignCPUs()["f"]

@@ -15,7 +15,7 @@ type planner struct {
 	chain *chain.Chain
 	inv   *inventory.Inventory
 	plan  *Plan
-	held  map[string][]int // CPUs that running links keep
+	held  Held // CPUs that stay as they are
 	// shared is how CPUs are given to functions with compute. On hosts with resources
 	// such functions have whole CPUs, and it is empty.
 	shared sharing
@@ -29,23 +29,28 @@ type planner struct {
 // be satisfied, the error is an *Infeasible and the plan is as complete as possible.
 // Under chain.Warn only a Hard violation is an error; the others become warnings in the
 // plan.
-func Make(c *chain.Chain, inv *inventory.Inventory) (*Plan, error) { return Remake(c, inv, nil) }
+func Make(c *chain.Chain, inv *inventory.Inventory) (*Plan, error) { return Remake(c, inv, Held{}) }
 
-// Remake plans a chain that is up and changes. held is the CPUs on which its running
-// links poll, by link: each keeps them, and nothing else gets them. A held link without
-// CPUs gets none.
-func Remake(c *chain.Chain, inv *inventory.Inventory, held map[string][]int) (*Plan, error) {
+// Held is the CPUs that the running parts of a chain keep, by name. Nothing else gets
+// them. A part without CPUs gets none.
+type Held struct {
+	Links     map[string][]int // on which the links poll
+	Functions map[string][]int // on hosts with lines; other functions name theirs
+}
+
+// Remake plans a chain that is up and changes.
+func Remake(c *chain.Chain, inv *inventory.Inventory, held Held) (*Plan, error) {
 	return newPlanner(c, inv, held).make()
 }
 
 // Explain is Remake, and lists for each function the hosts that it is not on, and why.
-func Explain(c *chain.Chain, inv *inventory.Inventory, held map[string][]int) (*Plan, error) {
+func Explain(c *chain.Chain, inv *inventory.Inventory, held Held) (*Plan, error) {
 	p := newPlanner(c, inv, held)
 	p.explain = true
 	return p.make()
 }
 
-func newPlanner(c *chain.Chain, inv *inventory.Inventory, held map[string][]int) *planner {
+func newPlanner(c *chain.Chain, inv *inventory.Inventory, held Held) *planner {
 	return &planner{chain: c, inv: inv, held: held, shared: sharing{}, plan: &Plan{
 		Chain:      c.Name,
 		Host:       inv.Host.Hostname,
@@ -63,20 +68,15 @@ func (p *planner) make() (*Plan, error) {
 	p.planHosts()
 	p.chooseHosts()
 	p.placeFunctions()
-	here := !p.chain.Hosts.Lined() // else they are other machines
-	if here {
-		p.checkMemory()
-	}
+	p.here(p.checkMemory)
 	for i := range p.chain.Links {
 		p.planLink(&p.chain.Links[i])
 	}
 	for i := range p.chain.Paths {
 		p.planPath(&p.chain.Paths[i])
 	}
-	if here {
-		p.checkHugePages()
-		p.assignLinkCPUs()
-	}
+	p.here(p.checkHugePages)
+	p.assignLinkCPUs()
 	p.assignIPs()
 	p.assignMACs()
 	return p.result()
@@ -92,6 +92,17 @@ func (p *planner) result() (*Plan, error) {
 		p.warn("%s", v)
 	}
 	return p.plan, nil
+}
+
+// here checks this machine. What it lacks for hosts with lines is no obstacle to their
+// plan: only to simulating them.
+func (p *planner) here(check func()) {
+	before := len(p.plan.Violations)
+	check()
+	if p.chain.Hosts.Lined() {
+		p.plan.Unsimulated = append(p.plan.Unsimulated, p.plan.Violations[before:]...)
+		p.plan.Violations = p.plan.Violations[:before]
+	}
 }
 
 func (p *planner) violate(v Violation) {

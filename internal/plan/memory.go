@@ -27,6 +27,8 @@ func (p *planner) checkMemory() {
 		}
 	}
 	switch {
+	case sum > total && p.chain.Hosts.Lined():
+		p.warn("functions may use %v of memory on their hosts, and the machine that simulates these has %v", sum, total)
 	case sum > total:
 		p.violate(Violation{
 			Subject:    "chain " + p.chain.Name,

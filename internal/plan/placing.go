@@ -305,8 +305,8 @@ func (s *placing) named(function string) []int {
 	return s.nodes[s.at[f]].cpus
 }
 
-// cpus are those of the functions on hosts that are not this one: the CPUs they name, and
-// the first free ones of their nodes.
+// cpus are those of the functions on hosts with lines, as these number them: the CPUs they
+// name, and the first free ones of their nodes.
 func (s *placing) cpus() map[string][]int {
 	given := map[string][]int{}
 	if s.at == nil {
@@ -340,6 +340,15 @@ func (s *placing) reason(f *chain.Function) string {
 		return "no other host costs less" + s.numaText(i)
 	}
 	return "the cheapest host found" + s.numaText(i)
+}
+
+// cpusText is the CPUs of a function on its host.
+func (s *placing) cpusText(function string) string {
+	cpus := s.cpus()[function]
+	if len(cpus) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %s there", cpusOf(cpus))
 }
 
 func (s *placing) numaText(f int) string {

@@ -15,7 +15,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/drayage/dray/internal/spec/chain"
-	"github.com/drayage/dray/internal/spec/cpulist"
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
@@ -68,9 +67,9 @@ func TestThePlannerChoosesHosts(t *testing.T) {
 	if !bytes.Equal(before, mustJSON(t, c)) {
 		t.Error("the chain changed")
 	}
-	for i, want := range []string{"0", "0-3", "4-7", "0-11"} {
-		if got := cpulist.Format(p.Functions[i].CPUs); got != want {
-			t.Errorf("%s has CPUs %s, want %s", p.Functions[i].Name, got, want)
+	for i, want := range []string{"CPU 0", "CPUs 0-3", "CPUs 4-7", "CPUs 0-11"} {
+		if f := p.Functions[i]; !strings.HasSuffix(f.Reason, "; "+want+" there") {
+			t.Errorf("%s is placed because %q, want %s", f.Name, f.Reason, want)
 		}
 	}
 	for i, want := range []string{"vxlan", "veth", "vxlan"} {
@@ -223,7 +222,7 @@ func TestAPlacementKeepsWhatThePlanJudges(t *testing.T) {
 }
 
 func TestExplainedPlans(t *testing.T) {
-	p, err := Explain(exampleWith(t), withTunnels(t), nil)
+	p, err := Explain(exampleWith(t), withTunnels(t), Held{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,7 +252,7 @@ func TestExplainedPlans(t *testing.T) {
 			t.Errorf("longer than 80 columns: %q", line)
 		}
 	}
-	for _, want := range []string{"the planner chose the hosts: no placement costs less", "NOT ON", "NOT TAKEN", "planned, not simulated"} {
+	for _, want := range []string{"the planner chose the hosts: no placement costs less", "NOT ON", "NOT TAKEN", "planned, and cannot be simulated on it; 2 lines", "Cannot be simulated on this machine"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("no %q in\n%s", want, &text)
 		}

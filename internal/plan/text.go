@@ -34,7 +34,7 @@ func (p *Plan) text(w io.Writer, width int, verbose, alternatives bool) error {
 	t := &text{w: out, width: width, verbose: verbose, alternatives: alternatives}
 	t.sentence("", "chain %s on %s: %s", p.Chain, p.Host, p.summary())
 	if p.Hosts != nil {
-		t.sentence("", "%s", hostsText(p.Hosts))
+		t.sentence("", "%s", p.hostsText())
 	}
 	if p.Placement != nil {
 		t.sentence("", "%s", p.Placement)
@@ -49,6 +49,7 @@ func (p *Plan) text(w io.Writer, width int, verbose, alternatives bool) error {
 	t.evidence(p)
 	t.violations("Cannot be built", p.Violations, true)
 	t.violations("Not expected to be met", p.Violations, false)
+	t.violations("Cannot be simulated on this machine", p.Unsimulated, true)
 	t.warnings(p)
 	return out.Flush()
 }

@@ -28,7 +28,10 @@ type Plan struct {
 	// Violations is what cannot be met. It is empty in a feasible plan, unless the
 	// policy is to warn and none is Hard.
 	Violations []Violation `json:"violations"`
-	Warnings   []string    `json:"warnings"`
+	// Unsimulated is what this machine lacks to simulate hosts with lines. The plan holds
+	// without it, but the chain cannot be brought up.
+	Unsimulated []Violation `json:"unsimulated,omitempty"`
+	Warnings    []string    `json:"warnings"`
 }
 
 // Function is a placed function.
@@ -37,7 +40,7 @@ type Function struct {
 	Runtime chain.RuntimeName `json:"runtime"`
 	Host    string            `json:"host"`
 	On      string            `json:"on,omitempty"` // the simulated host
-	CPUs    []int             `json:"cpus"`         // nil: any
+	CPUs    []int             `json:"cpus"`         // of Host; nil: any
 	Compute *chain.Compute    `json:"compute,omitempty"`
 	Reason  string            `json:"reason"`
 	// Alternatives are the other hosts, if they were asked for (Explain).

@@ -102,7 +102,7 @@ func (g *ground) place(on *Site, fixed map[string]string) Placed {
 	if planner.Network != nil {
 		g.hosts.Underlay.MTU = planner.Network.MTU
 	}
-	p, err := plan.Explain(wanted, planner.Inventory, nil)
+	p, err := plan.Explain(wanted, planner.Inventory, plan.Held{})
 	var infeasible *plan.Infeasible
 	if errors.As(err, &infeasible) {
 		return Placed{Refusal: unplaced(infeasible.Plan), Note: strings.Join(g.notes, "; ")}
