@@ -4,6 +4,7 @@ package native
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/drayage/dray/internal/link/broker"
@@ -19,6 +20,9 @@ func ClassesOf(q *chain.Qdisc, mtu int) (*broker.Classes, int, error) {
 		return nil, 0, nil
 	}
 	made, err := q.InPort(mtu)
+	if err == nil {
+		err = checkMatches(made)
+	}
 	if err != nil {
 		return nil, 0, err
 	}
@@ -61,6 +65,22 @@ func classOf(q *chain.Qdisc) wire.Class {
 	return c
 }
 
+// checkMatches checks what no bits of the order stand for. A chain file has been checked, but a
+// claim of a pod may hold anything.
+func checkMatches(q *chain.Qdisc) error {
+	if len(q.Classes) > wire.ClassesMax {
+		return fmt.Errorf("%d traffic classes: a port has at most %d", len(q.Classes), wire.ClassesMax)
+	}
+	for _, c := range q.Classes {
+		for _, numbers := range [][]int{c.DSCP, c.PCP} {
+			if slices.ContainsFunc(numbers, func(n int) bool { return n < 0 }) {
+				return fmt.Errorf("traffic class %q: a DSCP or priority below 0", c.Name)
+			}
+		}
+	}
+	return nil
+}
+
 // match says which packets are of a class.
 func match(c *wire.Class, class *chain.Class) {
 	for _, n := range class.DSCP {
@@ -86,9 +106,10 @@ func grant(c *wire.Class, class *chain.Class, kind string) {
 	}
 }
 
-// setClasses gives the ports of a link in shared memory their traffic classes, and the
-// link enough buffers for what waits.
-func setClasses(l *broker.Link, s transport.Spec) error {
+// SetClasses gives the ports of a link their traffic classes, as the qdiscs of s say, and the
+// link enough packet buffers for what waits. The link is one of shared memory, or was one when
+// its ports were opened: they keep their queues. An error means that a port cannot queue so.
+func SetClasses(l *broker.Link, s transport.Spec) error {
 	for i := range l.Ends {
 		e := &l.Ends[i]
 		q, slots := (*chain.Qdisc)(nil), 0

@@ -77,21 +77,38 @@ func TestClassesOfALink(t *testing.T) {
 	s := transport.Spec{Link: "l", MTU: 1500, Shape: &chain.Qdisc{Kind: "pfifo", Limit: 100}, Ends: []transport.End{
 		{Function: "b", Name: "p", Face: chain.FaceDPDK, Shape: &chain.Qdisc{Kind: "sfq", Limit: 1000}}, {Function: "a", Name: "p", Face: chain.FaceNative}}}
 	l := Served(s, broker.KindShm, nil)
-	if err := setClasses(&l, s); err != nil || l.Slots != 1280 || l.Ends[0].Classes.Order.Class[0].Limit != 1000 || l.Ends[1].Classes.Order.Class[0].Limit != 100 {
+	if err := SetClasses(&l, s); err != nil || l.Slots != 1280 || l.Ends[0].Classes.Order.Class[0].Limit != 1000 || l.Ends[1].Classes.Order.Class[0].Limit != 100 {
 		t.Errorf("%v: %d slots, %+v", err, l.Slots, l.Ends)
 	}
 	s.Ends[0].Shape = nil
 	l = Served(s, broker.KindShm, nil)
-	if err := setClasses(&l, s); err != nil || l.Slots != 512 {
+	if err := SetClasses(&l, s); err != nil || l.Slots != 512 {
 		t.Errorf("%v: short queues leave %d slots", err, l.Slots)
 	}
 	s.Shape = nil
 	l = Served(s, broker.KindShm, nil)
-	if err := setClasses(&l, s); err != nil || l.Slots != 0 || l.Ends[0].Classes != nil {
+	if err := SetClasses(&l, s); err != nil || l.Slots != 0 || l.Ends[0].Classes != nil {
 		t.Errorf("%v: without a qdisc: %+v", err, l)
 	}
 	s.Shape = &chain.Qdisc{Kind: "netem"}
-	if err := setClasses(&l, s); err == nil || !strings.Contains(err.Error(), "netem") {
+	if err := SetClasses(&l, s); err == nil || !strings.Contains(err.Error(), "netem") {
 		t.Errorf("netem: %v", err)
+	}
+}
+
+// What a claim of a pod says has been checked by no decoder.
+func TestOrdersThatCannotBe(t *testing.T) {
+	nine := make([]chain.Class, 9)
+	for name, q := range map[string]chain.Qdisc{
+		"at most 8":        {Kind: "prio", Classes: nine},
+		"below 0":          {Kind: "prio", Classes: []chain.Class{{Name: "a", DSCP: []int{-1}}}},
+		"priority below 0": {Kind: "prio", Classes: []chain.Class{{Name: "a", PCP: []int{-1}}}},
+		"scheduler":        {Kind: "tbf", Rate: 1e6, Classes: []chain.Class{{Name: "a"}}},
+		"discipline":       {Kind: "nonsense"},
+		"limit":            {Kind: "pfifo", Limit: -1},
+	} {
+		if _, _, err := ClassesOf(&q, 1500); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

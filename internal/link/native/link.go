@@ -50,7 +50,7 @@ func removeLink(ctx context.Context, r step.Resource) error {
 func Serve(b *transport.Build, driver string, s transport.Spec, kind string, interfaces map[int]host.Netns) error {
 	l := Served(s, kind, interfaces)
 	if kind == broker.KindShm {
-		if err := setClasses(&l, s); err != nil {
+		if err := SetClasses(&l, s); err != nil {
 			return s.Refuse(driver, err)
 		}
 	}
