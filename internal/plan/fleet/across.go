@@ -53,17 +53,23 @@ func HasOwnDevices(transport string) bool {
 	return false
 }
 
-// memif joins the applications of one node without a switch.
-const memif = "memif"
+// Transports of one node: memif joins applications without a switch, shm is memory of libdray's.
+const (
+	memif = "memif"
+	shm   = "shm"
+)
 
 // planAcross plans each link of a chain as one between nodes. here is the chain on one node.
 func planAcross(c *chain.Chain, n Node, here *plan.Plan) Across {
 	a := Across{Links: map[string]plan.Link{}, Why: map[string]string{}}
 	byNetwork := planApart(c, n.Inventory, n.Network)
 	bySwitch := planApart(switched(c, here), n.Inventory, n.Switch)
-	for _, l := range c.Links {
-		made := here.Link(l.Name)
+	for i := range c.Links {
+		l := &c.Links[i]
+		made, queues := here.Link(l.Name), memoryQueues(c, l)
 		switch _, bySwitches := switches[transportOf(made)]; {
+		case queues != "" && transportOf(made) == shm:
+			a.Why[l.Name] = "between nodes a port has no qdisc " + queues + ", but at most a token bucket: leave out qos, or write max_bitrate in its place"
 		case bySwitches:
 			bySwitch.add(&a, l.Name, "dray-switch does not run on "+n.Name)
 		case n.Network != nil && ownDevices(made):
@@ -73,6 +79,29 @@ func planAcross(c *chain.Chain, n Node, here *plan.Plan) Across {
 		}
 	}
 	return a
+}
+
+// memoryQueues is the first qdisc of a link's ports that they have in shared memory alone: nodes
+// set only a token bucket elsewhere. "": there is none.
+func memoryQueues(c *chain.Chain, l *chain.Link) string {
+	all := []*chain.Qdisc{l.QoS}
+	for _, e := range l.Ends {
+		if f := c.Function(e.Function); f != nil && f.Port(e.Port) != nil {
+			all = append(all, f.Port(e.Port).QoS)
+		}
+	}
+	for _, q := range all {
+		switch {
+		case q == nil:
+		case len(q.Classes) > 0:
+			return q.Kind + " with classes"
+		case q.Child != nil:
+			return q.Kind + " over " + q.Child.Kind
+		case q.Kind != "tbf":
+			return q.Kind
+		}
+	}
+	return ""
 }
 
 func transportOf(l *plan.Link) string {

@@ -154,6 +154,33 @@ func TestLinksOfSwitchesCross(t *testing.T) {
 	}
 }
 
+// A limit crosses nodes, and classes do not: only memory of one node has them.
+func TestQueuesOfMemoryDoNotCross(t *testing.T) {
+	n := node(t, "n1", "shm")
+	n.Network = &fleet.Network{MTU: 9000}
+	n.Inventory.Qdiscs = []inventory.Item{{Name: "tbf", Status: inventory.OK}}
+	tunnel := n.Inventory.Transports[0]
+	tunnel.Name, tunnel.Caps.Tunnel, tunnel.Caps.Shapes, tunnel.Caps.Rank = "vxlan", true, true, 9
+	n.Inventory.Transports[0].Caps.PortQueues = true
+	n.Inventory.Transports = append(n.Inventory.Transports, tunnel)
+	for name, c := range map[string]struct{ link, port *chain.Qdisc }{
+		"":                     {&chain.Qdisc{Kind: "tbf", Rate: 1e6}, nil},
+		"qdisc prio with":      {&chain.Qdisc{Kind: "prio", Classes: []chain.Class{{Name: "a"}}}, nil},
+		"qdisc codel,":         {nil, &chain.Qdisc{Kind: "codel"}},
+		"qdisc tbf over codel": {&chain.Qdisc{Kind: "tbf", Rate: 1e6, Child: &chain.Qdisc{Kind: "codel"}}, nil},
+	} {
+		f1 := twoFunctions(t, "")
+		f1.Links[0].QoS, f1.Functions[1].Ports[0].QoS = c.link, c.port
+		planned := fleet.Plan(f1, []fleet.Node{n})[0]
+		if planned.Refusal != "" || planned.Plan.Links[0].Transport != "shm" {
+			t.Fatalf("%q: %+v", name, planned)
+		}
+		if why := planned.Across.Why["f1u"]; (planned.Across.Link("f1u") != nil) != (name == "") || !strings.Contains(why, name) || name != "" && !strings.Contains(why, "leave out qos") {
+			t.Errorf("%q: %+v", name, planned.Across)
+		}
+	}
+}
+
 func TestNoNode(t *testing.T) {
 	if got := fleet.Choose(nil).String(); got != fleet.NoNode {
 		t.Error(got)

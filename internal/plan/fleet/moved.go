@@ -12,7 +12,7 @@ import (
 
 // Backends are the transports that nodes make on one node, and what moves the packets of a
 // port there that libdray opens.
-var Backends = map[string]plan.Backend{"shm": plan.BackendShm, "bridge": plan.BackendNetdev}
+var Backends = map[string]plan.Backend{shm: plan.BackendShm, "bridge": plan.BackendNetdev}
 
 // Moved is a link of one node over another transport, under its open ports. The error says
 // why it cannot move.
@@ -23,6 +23,9 @@ func Moved(l plan.Link, transport string) (plan.Link, error) {
 	backend, known := Backends[transport]
 	if _, from := Backends[l.Transport]; !known || !from {
 		return l, fmt.Errorf("nodes cannot move a link from %s to %s", l.Transport, transport)
+	}
+	if l.Shape != nil || slices.ContainsFunc(l.Ends, func(e plan.End) bool { return e.Shape != nil }) {
+		return l, errors.New("its ports have a limit or a qdisc, which an open port keeps")
 	}
 	l.Transport, l.Ends = transport, slices.Clone(l.Ends)
 	for i := range l.Ends {

@@ -45,6 +45,16 @@ func TestWhatALinkCanBecome(t *testing.T) {
 		"itself":            {func(_, _ *plan.Link) {}, ""},
 		"another MTU too":   {func(_, is *plan.Link) { *is = bridge; is.MTU = 9000 }, "its ports would change"},
 		"a tunnel":          {func(_, is *plan.Link) { is.Transport = "vxlan" }, "nodes cannot move a link from shm to vxlan"},
+		"with a limit": {func(was, is *plan.Link) {
+			*is = bridge
+			was.Shape = &chain.Qdisc{Kind: "tbf", Rate: 1e6}
+			is.Shape = was.Shape
+		}, "its ports have a limit or a qdisc"},
+		"a port's limit": {func(was, is *plan.Link) {
+			*is = bridge
+			was.Ends[1].Shape = &chain.Qdisc{Kind: "tbf", Rate: 1e6}
+		}, "its ports have a limit or a qdisc"},
+		"another limit": {func(_, is *plan.Link) { is.Shape = &chain.Qdisc{Kind: "tbf", Rate: 1e6} }, "its ports would change"},
 		"an interface": {func(was, is *plan.Link) {
 			*was = bridge
 			was.Ends = []plan.End{{Function: "cu", Port: "f1u", Face: chain.FaceNetdev}, bridge.Ends[1]}
