@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -135,7 +136,12 @@ func environment(node string, p *plan.Plan, nodes []fleet.Node) record.Environme
 	}
 	env.Dray, env.Qdiscs = release.Version(), map[string]string{}
 	for _, l := range p.Links {
+		queues := runner.UserQdiscs(l)
+		maps.Copy(env.Qdiscs, queues)
 		for _, e := range l.Ends {
+			if queues[e.String()] != "" {
+				continue
+			}
 			if q := cmp.Or(e.Shape, l.Shape); q != nil { // without it, the nodes let no pod start
 				env.Qdiscs[e.String()] = fmt.Sprintf("%s rate %s burst %s latency %s", q.Kind, q.Rate, q.Burst, q.Latency)
 			}

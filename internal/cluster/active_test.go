@@ -230,12 +230,16 @@ func TestTheEnvironmentHasThePlannedQdiscs(t *testing.T) {
 	bucket := chain.Qdisc{Kind: "tbf", Rate: 30e6, Burst: 80 << 10, Latency: 20e6}
 	own := bucket
 	own.Rate = 10e6
+	inPort := bucket
+	inPort.Child = &chain.Qdisc{Kind: "bfifo", Limit: 1e5}
 	p := &plan.Plan{Links: []plan.Link{
 		{Shape: &bucket, Ends: []plan.End{{Function: "a", Port: "far"}, {Function: "c", Port: "far", Shape: &own}}},
 		{Ends: []plan.End{{Function: "a", Port: "near"}}},
+		{Shape: &inPort, Ends: []plan.End{{Function: "a", Port: "shm", Backend: plan.BackendShm}}},
 	}}
 	got := environment("", p, nil).Qdiscs
-	if want := map[string]string{"a.far": "tbf rate 30Mbps burst 80Ki latency 20ms", "c.far": "tbf rate 10Mbps burst 80Ki latency 20ms"}; !maps.Equal(got, want) {
+	if want := map[string]string{"a.far": "tbf rate 30Mbps burst 80Ki latency 20ms", "c.far": "tbf rate 10Mbps burst 80Ki latency 20ms",
+		"a.shm": "tbf rate 30Mbps burst 80Ki over bfifo limit 100000, as ordered in user space"}; !maps.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
 }

@@ -33,7 +33,7 @@ func Environment(inv *inventory.Inventory, live *node.Live, version string) reco
 	env.Pinning = pinning(live.State.Plan)
 	for _, l := range live.State.Plan.Links {
 		maps.Copy(env.Qdiscs, switchQdiscs(l, live.State.Reports[l.Name]))
-		maps.Copy(env.Qdiscs, userQdiscs(l))
+		maps.Copy(env.Qdiscs, UserQdiscs(l))
 		for _, e := range l.Ends {
 			if e.Uplink != "" || live.State.Sandboxes[e.Function] == nil {
 				continue

@@ -11,9 +11,9 @@ import (
 	"github.com/drayage/dray/internal/spec/chain"
 )
 
-// userQdiscs are the qdiscs of a link whose ports queue in user space, by end. They are
+// UserQdiscs are the qdiscs of a link whose ports queue in user space, by end. They are
 // as ordered: a port says what it has made of them only while a program has it open.
-func userQdiscs(l plan.Link) map[string]string {
+func UserQdiscs(l plan.Link) map[string]string {
 	qdiscs := map[string]string{}
 	for _, e := range l.Ends {
 		if e.Backend != plan.BackendShm {
