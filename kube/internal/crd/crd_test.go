@@ -173,9 +173,10 @@ spec:
     ports:
     - {name: p0, face: native, ip: 10.0.0.1/24, mac: "02:00:00:00:00:01", mtu: 1600, queues: 2, hold: {packets: 8, beyond: copy}}
     - {name: p1, face: native, qos: {qdisc: tbf, rate: 1Gbps, burst: 64k}}
+    - {name: p2, face: native, qos: {qdisc: slot, slot: 500us, offset: 393us, clock: realtime, limit: 100}}
   - name: b
     split: 7b
-    ports: [{name: p0, face: native}, {name: p1, face: native}]
+    ports: [{name: p0, face: native}, {name: p1, face: native}, {name: p2, face: native}]
   links:
   - name: ab
     ends: [a.p0, b.p0]
@@ -187,6 +188,14 @@ spec:
     messages: {size: 65536, count: 4}
     requires: {latency: 1.5ms, percentile: 99.9, packet_delay_variation: 1ms, packet_loss_ratio: 0.0001, min_bitrate: 400Mbps, max_bitrate: 1Gbps, packet_rate: 100kpps, mtu: 1600}
   - {name: cd, ends: [a.p1, b.p1], forwarding: learning, qos: {qdisc: htb, rate: 1Gbps, ceil: 2Gbps, burst: 1500, child: {qdisc: fq_codel, limit: 100}}}
+  - name: ef
+    ends: [a.p2, b.p2]
+    qos:
+      qdisc: htb
+      rate: 1Gbps
+      classes:
+      - {name: first, dscp: [46, 48], pcp: [7], meta: 1, rate: 1Mbps, ceil: 2Mbps, burst: 1500, priority: 1, child: {qdisc: slot, slot: 1ms}}
+      - {name: rest, rate: 1Mbps, child: {qdisc: codel, target: 5ms, interval: 100ms, ecn: true}}
 status:
   observedGeneration: 1
   conditions: [{type: Planned, status: "True", reason: Planned, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}]
@@ -213,7 +222,7 @@ func TestWrongObjectsAreRefused(t *testing.T) {
 		{"ends: [a.p0, b.p0]", "ends: [a.p0, {uplink: eth0}]", "spec.links[0].ends[1]"},
 		{"name: b\n", "name: a\n", `spec.functions[1]: Duplicate value: {"name":"a"}`},
 		{"name: cd", "name: ab", `spec.links[1]: Duplicate value: {"name":"ab"}`},
-		{"{name: p1, face: native}]", "{name: p0, face: native}]", `spec.functions[1].ports[1]: Duplicate value: {"name":"p0"}`},
+		{"{name: p1, face: native}, ", "{name: p0, face: native}, ", `spec.functions[1].ports[1]: Duplicate value: {"name":"p0"}`},
 		{"{name: p0, face: native}, ", "{name: lo, face: native}, ", "choose another name: lo, all, default are reserved"},
 		{"{name: p0, face: native}, ", "{name: p0, face: tap}, ", `spec.functions[1].ports[0].face: Unsupported value: "tap": supported values: "netdev", "native", "dpdk"`},
 		{"name: b\n", "name: b\n    image: debian\n", "spec.functions[1].image: Invalid value"},
@@ -233,8 +242,13 @@ func TestWrongObjectsAreRefused(t *testing.T) {
 		{"mtu: 1600, queues", "mtu: 20, queues", "should be greater than or equal to 68"},
 		{"child: {qdisc: fq_codel", "child: {qdisc: htb", `spec.links[1].qos.child.qdisc: Unsupported value: "htb"`},
 		{"burst: 1500", "burst: 15 Kilo", "spec.links[1].qos.burst"},
-		{"burst: 1500", "burst: 1500, classes: [{name: x, rate: 1Mbps}]", "spec.links[1].qos.classes"},
-		{"{qdisc: tbf", "{qdisc: prio", `qos.qdisc: Unsupported value: "prio"`},
+		{"name: rest", "name: first", `spec.links[2].qos.classes[1]: Duplicate value: {"name":"first"}`},
+		{"dscp: [46, 48]", "dscp: [64]", "spec.links[2].qos.classes[0].dscp[0]"},
+		{"{qdisc: slot, slot: 1ms}", "{qdisc: prio}", `spec.links[2].qos.classes[0].child.qdisc: Unsupported value: "prio"`},
+		{"{qdisc: slot, slot: 1ms}", "{qdisc: codel, classes: [{name: x}]}", "spec.links[2].qos.classes[0].child.classes"},
+		{"{qdisc: slot, slot: 1ms}", "{qdisc: codel, rate: 1Mbps}", "spec.links[2].qos.classes[0].child.rate"},
+		{"child: {qdisc: fq_codel, limit: 100}", "child: {qdisc: fq_codel, at: switch}", "spec.links[1].qos.child.at"},
+		{"clock: realtime", "clock: utc", `qos.clock: Unsupported value: "utc"`},
 	} {
 		text := strings.Replace(full, c.old, c.new, 1)
 		if text == full {

@@ -29,6 +29,7 @@ var texts = map[string]string{
 	"spec.functions.name":       "The name of the function in the ends of links and in the name of its ResourceClaimTemplate.",
 	"spec.functions.ports.name": "The name of the port, and of its socket below /run/dray/ports or of its interface. The names lo, all and default are reserved.",
 	"spec.functions.ports.face": "How the pod sees the port: `native`, a socket at /run/dray/ports/NAME that libdray opens; `dpdk`, a device of its own DPDK application, which is started by /run/dray/bin/dray-eal; `netdev`, a network interface. Default: netdev.",
+	"spec.functions.ports.qos":  "A queueing discipline for what the port sends, in place of the link's. Its fields are those of a link's qos.",
 	"spec.policy.on_infeasible": "What to do with a requirement that the planner expects to be missed: `refuse` makes no claims, so pods stay pending; `warn` makes them and leaves the verdict to the measurement. A chain that cannot be built is always refused. Default: refuse.",
 	"spec.functions.host":       "The node of the function, or with topologyKey the place. Only with placement. Default: the operator chooses.",
 	"spec.functions.cpus":       "How many CPUs the function needs of its node. Only with placement, which compares them with what the node gives to all its pods. Default: none.",
@@ -90,11 +91,16 @@ func adjust(path string, s *apiextensionsv1.JSONSchemaProps) {
 	case "spec.links.requires":
 		s.XValidations = append(s.XValidations, percentileOfDelay)
 	}
+	if strings.HasPrefix(path, "spec.functions.ports.qos.") || strings.Contains(path, ".classes.child.") {
+		s.Description = "" // as of the same field of a link's qos, or of its child
+	}
 	switch {
 	case strings.HasSuffix(path, ".child.qdisc"):
-		s.Enum = words(chain.KernelQueues)
-	case strings.HasSuffix(path, ".qos.qdisc"):
-		s.Enum = words(chain.KernelQdiscs())
+		s.Enum = words(chain.QueueKinds)
+	case strings.HasSuffix(path, ".qos.classes"):
+		if s.Type == "array" {
+			named(s, *s.MaxItems)
+		}
 	}
 }
 

@@ -110,17 +110,12 @@ func (c converter) convert(path string, f form) apiextensionsv1.JSONSchemaProps 
 	return s
 }
 
-// Fields of a qdisc: aboveQueues are those that one below another has not, userQueues
-// those that no node has.
-var (
-	aboveQueues = []string{"child", "at"}
-	userQueues  = []string{"classes", "slot", "offset", "clock"}
-)
+// aboveQueues are the fields of a qdisc that one below another has not: it only queues.
+var aboveQueues = []string{"rate", "ceil", "burst", "latency", "child", "classes", "at"}
 
 // without reports whether an object has no such field.
 func without(path, name string) bool {
-	qdisc := strings.HasSuffix(path, ".qos") || strings.HasSuffix(path, ".child")
-	return qdisc && slices.Contains(userQueues, name) || strings.HasSuffix(path, ".child") && slices.Contains(aboveQueues, name)
+	return strings.HasSuffix(path, ".child") && slices.Contains(aboveQueues, name)
 }
 
 // properties converts the fields that an object has.
