@@ -28,8 +28,7 @@ func TestExamples(t *testing.T) {
 			switch _, err := manifest.Make(file, data); {
 			case err == nil:
 				exported++
-			case !strings.Contains(err.Error(), "pods have no host interface") && !strings.Contains(err.Error(), "no simulated hosts") &&
-				!strings.Contains(err.Error(), "no traffic classes"):
+			case !strings.Contains(err.Error(), "pods have no host interface") && !strings.Contains(err.Error(), "no simulated hosts"):
 				t.Errorf("%s: %v", file, err)
 			}
 		}
@@ -127,6 +126,19 @@ func TestCommentsStayComments(t *testing.T) {
 	}
 }
 
+// Pods have traffic classes, and queues of user space, as functions of a host.
+func TestClassesAreExported(t *testing.T) {
+	m, err := manifest.Make("c.yaml", []byte(two("", ", qos: {qdisc: slot, slot: 1ms}", ", transport: shm, qos: {qdisc: prio, classes: [{name: all, dscp: [46], child: {qdisc: codel}}]}")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"slot: 1ms", "dscp: [46]", "qdisc: codel"} {
+		if !strings.Contains(m.YAML, want) {
+			t.Errorf("no %q in\n%s", want, m.YAML)
+		}
+	}
+}
+
 // TestDPDK: an export says how a DPDK application of a pod finds its ports.
 func TestDPDK(t *testing.T) {
 	const hint = "#   command: [/run/dray/bin/dray-eal, "
@@ -150,8 +162,6 @@ func TestWhatPodsCannotHave(t *testing.T) {
 		"no link":     {strings.Replace(two("", "", ""), "b.p0]", "{uplink: eth0}]", 1), "the port p0 is on no link; add a link to it"},
 		"privileged":  {two("", "", "") + "policy: {privileged: true}\n", "c.yaml: no transport that pods can have needs privileges; remove privileged"},
 		"paths":       {two("", "", "") + "paths: [{name: p, from: a.p0, to: b.p0, requires: {latency: 1ms}}]\n", "has no paths yet"},
-		"classes":     {two("", "", ", transport: shm, qos: {qdisc: prio, classes: [{name: all}]}"), "c.yaml:10:57: a chain in Kubernetes has no traffic classes"},
-		"port slots":  {two("", ", qos: {qdisc: slot, slot: 1ms}", ", transport: shm"), "no traffic classes, prio or slot yet; use another qdisc"},
 		"hosts":       {strings.Replace(two("\n    host: h", "", ""), "name: b\n", "name: b\n    host: i\n", 1) + "hosts: {names: [h, i]}\n", "no simulated hosts"},
 		"many ports":  {many, "33 ports are more than the limit of 32 in Kubernetes; split the chain"},
 		"not a chain": {"kind: Chain\n", `a chain needs the field "apiVersion"`},

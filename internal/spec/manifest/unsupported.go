@@ -58,19 +58,11 @@ func unsupported(c *chain.Chain) parse.Errors {
 func (r *refusals) link(l *chain.Link, joined map[chain.End]bool) {
 	in := "link " + l.Name
 	r.most(l.Pos, in, "ends", len(l.Ends), MaxEnds)
-	r.queues(l.QoS, in)
 	for _, e := range l.Ends {
 		if e.IsUplink() {
 			r.add(e.Pos, in, "name a port", "the link ends at %s, and pods have no host interface", e)
 		}
 		joined[chain.End{Function: e.Function, Port: e.Port}] = true
-	}
-}
-
-// queues refuses what only ports that queue themselves have.
-func (r *refusals) queues(q *chain.Qdisc, in string) {
-	if q.UserOnly() {
-		r.add(q.Pos, in, "use another qdisc: pods have the kernel's", "a chain in Kubernetes has no traffic classes, prio or slot yet")
 	}
 }
 
@@ -80,7 +72,6 @@ func (r *refusals) function(f *chain.Function, joined map[chain.End]bool) {
 		r.add(f.FieldPos["compute"], in, "remove compute: `dray run` judges it where all functions are on one host", "a pod gets no share of a CPU yet")
 	}
 	for _, p := range f.Ports {
-		r.queues(p.QoS, in)
 		if !joined[chain.End{Function: f.Name, Port: p.Name}] {
 			r.add(p.Pos, in, "add a link to it, or remove it", "the port %s is on no link", p.Name)
 		}
