@@ -102,9 +102,9 @@ func TestAnInterfaceAndANativePort(t *testing.T) {
 	if i := w.half.Ports[0].Interface; i == nil || !reflect.DeepEqual(i.Opposite, want) || w.half.Ports[1].Interface != nil {
 		t.Errorf("%+v", w.half.Ports)
 	}
-	link := w.served()
-	if link.Kind != broker.KindNetdev || len(link.Ends) != 1 || link.Ends[0].Interface != "port1" || link.Ends[0].Netns != "ran/f1/f1u" || link.Ends[0].Socket == "" {
-		t.Errorf("served as %+v", link)
+	link, err := w.served()
+	if err != nil || link.Kind != broker.KindNetdev || len(link.Ends) != 1 || link.Ends[0].Interface != "port1" || link.Ends[0].Netns != "ran/f1/f1u" || link.Ends[0].Socket == "" {
+		t.Errorf("%v: served as %+v", err, link)
 	}
 }
 

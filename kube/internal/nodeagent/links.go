@@ -227,15 +227,22 @@ func (w *wish) brokered() bool {
 }
 
 // served is a wish as the broker's link. Until the other node says where it receives,
-// it is a link of shared memory whose other end has not come.
-func (w *wish) served() broker.Link {
-	if w.bridged() {
-		return w.servedByInterfaces(nodenet.PortDevice)
+// it is a link of shared memory whose other end has not come. Its ports queue what they send,
+// also once it crosses nodes; those of a bridge have token buckets of dray-net.
+func (w *wish) served() (broker.Link, error) {
+	var link broker.Link
+	switch {
+	case w.bridged():
+		return w.servedByInterfaces(nodenet.PortDevice), nil
+	case w.half == nil || w.half.Peer == nil:
+		link = native.Served(w.spec, broker.KindShm, nil)
+	default:
+		link = w.servedByInterfaces(func(int) string { return nodenet.Device })
 	}
-	if w.half == nil || w.half.Peer == nil {
-		return native.Served(w.spec, broker.KindShm, nil)
+	if err := native.SetClasses(&link, w.spec); err != nil {
+		return link, fmt.Errorf("link %s: %w", link.Name, err)
 	}
-	return w.servedByInterfaces(func(int) string { return nodenet.Device })
+	return link, nil
 }
 
 // servedByInterfaces is a link whose ports are packet sockets on interfaces of the half.
@@ -263,10 +270,10 @@ func (f faults) add(uid types.UID, err error) { f[uid] = errors.Join(f[uid], err
 
 // specOf is a planned link without any of its ports on this node.
 func specOf(name string, l *plan.Link) transport.Spec {
-	spec := transport.Spec{Link: name, MTU: l.MTU, Messages: l.Messages}
+	spec := transport.Spec{Link: name, MTU: l.MTU, Messages: l.Messages, Shape: l.Shape}
 	for _, e := range l.Ends {
 		spec.Ends = append(spec.Ends, transport.End{
-			Function: e.Function, Name: e.Port, MAC: e.MAC.HardwareAddr(), IP: e.IP, Queues: e.Queues, Face: e.Face, Hold: e.Hold,
+			Function: e.Function, Name: e.Port, MAC: e.MAC.HardwareAddr(), IP: e.IP, Queues: e.Queues, Face: e.Face, Hold: e.Hold, Shape: e.Shape,
 		})
 	}
 	return spec
@@ -321,7 +328,11 @@ func (l *links) apply(ctx context.Context, all []claims.Claim) (applied, error) 
 			received.over[name] = shm.Name
 			continue
 		}
-		if fault := l.serve(ctx, client, w.served(), i >= 0); fault != nil {
+		link, fault := w.served()
+		if fault == nil {
+			fault = l.serve(ctx, client, link, i >= 0)
+		}
+		if fault != nil {
 			found.blame(all, name, bothEnds, fault)
 		}
 	}

@@ -65,10 +65,10 @@ func (a *Agent) ServeLinks(w http.ResponseWriter, _ *http.Request) {
 	a.logged("links", json.NewEncoder(w).Encode(sample))
 }
 
-// brief is a link without what is large and in the sample twice, and without the
-// processes of its ends.
+// brief is a link without what is large and in the sample twice, and of its ends only the traffic
+// classes.
 func brief(l live.Link, old bool) live.Link {
-	l.Status.Ends, l.Status.Late = nil, l.Status.Late || old
+	l.Status.Ends, l.Status.Late = endsWithClasses(l.Status.Ends), l.Status.Late || old
 	l.Window = withoutBuckets(l.Window)
 	if len(l.Now) > 0 {
 		l.Total = withoutBuckets(l.Total)
@@ -82,6 +82,16 @@ func brief(l live.Link, old bool) live.Link {
 		}
 	}
 	return l
+}
+
+// endsWithClasses are the ends of this node that have traffic classes, and nothing else of them.
+func endsWithClasses(ends []broker.EndStatus) (some []broker.EndStatus) {
+	for _, e := range ends {
+		if e.Classes != nil {
+			some = append(some, broker.EndStatus{Function: e.Function, Port: e.Port, Classes: e.Classes})
+		}
+	}
+	return some
 }
 
 func withoutBuckets(flows []telemetry.Flow) []telemetry.Flow {

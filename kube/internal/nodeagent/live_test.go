@@ -52,6 +52,11 @@ func TestServedLinksAreBrief(t *testing.T) {
 	if kept := latest.Links[0]; len(kept.Total[0].Latency.Buckets) != 1 || len(kept.Verdicts[0].Trials) != 1 || len(kept.Verdicts[0].Directions[0].Trials) != 1 {
 		t.Errorf("the agent's own sample is now %+v", kept)
 	}
+	classes := &broker.ClassesStatus{Reported: true, Classes: []broker.ClassStatus{{Name: "control"}}}
+	full.Status.Ends = []broker.EndStatus{{Function: "a", Port: "p", PID: 4711, Classes: classes}, {Function: "b", Port: "p"}}
+	if got := served(t, &live.Sample{Links: []live.Link{full}}, time.Second).Links[0].Status.Ends; len(got) != 1 || got[0].Function != "a" || got[0].PID != 0 || got[0].Classes.Classes[0].Name != "control" {
+		t.Errorf("ends %+v", got)
+	}
 	full.Now = nil
 	if got := served(t, &live.Sample{Links: []live.Link{full}}, time.Second).Links[0]; len(got.Total[0].Latency.Buckets) != 1 {
 		t.Error("without an interval, the total has no quantiles")

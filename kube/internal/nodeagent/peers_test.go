@@ -112,8 +112,8 @@ func TestWhereTheOtherEndIs(t *testing.T) {
 			if c.vni > 0 && (w.half.Peer == nil || w.half.Peer.VNI != c.vni || w.half.Peer.MAC != f1u().Ends[1].MAC || w.half.MAC != f1u().Ends[0].MAC) {
 				t.Errorf("half %+v", w.half)
 			}
-			link := w.served()
-			if link.Kind != c.kind || (link.Kind == broker.KindNetdev) != (link.Ends[0].Interface == nodenet.Device) || link.Ends[1].Interface != "" {
+			link, err := w.served()
+			if err != nil || link.Kind != c.kind || (link.Kind == broker.KindNetdev) != (link.Ends[0].Interface == nodenet.Device) || link.Ends[1].Interface != "" {
 				t.Errorf("served as %+v", link)
 			}
 		})

@@ -54,7 +54,6 @@ func inspect(ctx context.Context, made offers) (*inventory.Inventory, error) {
 	if err != nil {
 		return nil, err
 	}
-	leaveQueues(inv)
 	for _, d := range all.All() {
 		if inv.Transport(d.Name()) != nil {
 			continue
@@ -65,15 +64,8 @@ func inspect(ctx context.Context, made offers) (*inventory.Inventory, error) {
 	return inv, nil
 }
 
-// leaveQueues leaves out that ports of shm queue what they send: the link moves to a tunnel
-// with its pods, and there they would not.
-func leaveQueues(inv *inventory.Inventory) {
-	if t := inv.Transport(shm.Name); t != nil {
-		t.Caps.PortQueues = false
-	}
-}
-
-// qdiscs are the queueing disciplines that ports can have: dray-net sets a token bucket alone.
+// qdiscs are the queueing disciplines that interfaces can have: dray-net sets a token bucket alone.
+// Ports of shm queue what they send in user space.
 func qdiscs(network *nodenet.Info) []inventory.Item {
 	var all []inventory.Item
 	for _, kind := range host.QdiscKinds() {

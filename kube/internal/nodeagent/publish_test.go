@@ -13,6 +13,7 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 	"github.com/drayage/dray/kube/api/v1alpha1"
 	"github.com/drayage/dray/kube/internal/nodenet"
+	"github.com/drayage/dray/kube/internal/nodeswitch"
 )
 
 // What claims can select a node by is what it has, and no more.
@@ -46,20 +47,15 @@ func TestAttributesOfANode(t *testing.T) {
 	}
 }
 
-// Nodes order no traffic classes, so no plan may count on them.
-func TestNodesHaveNoPortQueues(t *testing.T) {
-	inv := &inventory.Inventory{}
+// Ports queue what they send on shm alone: nodes make no other transport that does.
+func TestPortQueuesOfANode(t *testing.T) {
+	inv, err := inspect(t.Context(), offers{network: &nodenet.Info{Shapes: true}, sw: &nodeswitch.Info{}})
+	must(t, err)
 	for _, d := range all.All() {
-		if d.Name() == shm.Name {
-			inv.Transports = append(inv.Transports, inventory.Transport{Item: inventory.Item{Name: d.Name()}, Caps: d.Caps()})
+		found := inv.Transport(d.Name())
+		if queues := found.Caps.PortQueues && found.Status != inventory.Missing; queues != (d.Name() == shm.Name) {
+			t.Errorf("%+v", found)
 		}
-	}
-	if !inv.Transport(shm.Name).Caps.PortQueues {
-		t.Error("shm does not queue on a host either")
-	}
-	leaveQueues(inv)
-	if inv.Transport(shm.Name).Caps.PortQueues {
-		t.Error("shm queues on nodes")
 	}
 }
 
