@@ -101,15 +101,17 @@ func (a *app) clusterLinks(ctx context.Context, k *cluster.Kubectl, all []cluste
 }
 
 // withLink adds a link. Of one between two nodes, of which both tell, it keeps what the node says
-// that sees it work.
+// that sees it work, and the traffic classes of both ends.
 func withLink(links []live.Link, l live.Link) []live.Link {
 	i := slices.IndexFunc(links, func(o live.Link) bool { return o.Chain == l.Chain && o.Status.Name == l.Status.Name })
 	if i < 0 {
 		return append(links, l)
 	}
+	ends := append(slices.Clone(links[i].Status.Ends), l.Status.Ends...)
 	if better := func(l live.Link) bool { return l.Status.State == broker.StateActive && !l.Status.Late }; better(l) && !better(links[i]) {
 		links[i] = l
 	}
+	links[i].Status.Ends = ends
 	return links
 }
 
@@ -145,7 +147,7 @@ func (a *app) drawLinks(links []live.Link, interval time.Duration) error {
 	fmt.Fprintf(&page, "%s, every %v\n\n", time.Now().Format(time.TimeOnly), interval)
 	if len(links) == 0 {
 		fmt.Fprintln(&page, "no link has reported yet; `kubectl dray status` says what the chains wait for")
-	} else if err := live.Text(&page, links, a.width()); err != nil {
+	} else if err := errors.Join(live.Text(&page, links, a.width()), live.ClassesText(&page, links, a.width())); err != nil {
 		return err
 	}
 	return a.drawPage(page.Bytes())

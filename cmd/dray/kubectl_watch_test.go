@@ -175,6 +175,14 @@ func TestALinkOfTwoNodesIsShownOnce(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 	}
+	for i, l := range []*live.Link{&works, &waits} {
+		l.Status.Ends = []broker.EndStatus{{Function: fmt.Sprint(i), Classes: &broker.ClassesStatus{}}}
+	}
+	for _, pair := range [][2]live.Link{{works, waits}, {waits, works}} {
+		if got := withLink(withLink(nil, pair[0]), pair[1]); len(got[0].Status.Ends) != 2 {
+			t.Errorf("the classes of one end: %+v", got)
+		}
+	}
 	other := works
 	other.Status.Name = "f1c"
 	if got := withLink([]live.Link{works}, other); len(got) != 2 {
