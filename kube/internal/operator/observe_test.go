@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/drayage/dray/internal/plan"
+	"github.com/drayage/dray/internal/spec/inventory"
 	"github.com/drayage/dray/kube/api/v1alpha1"
 )
 
@@ -116,6 +117,28 @@ func TestPodsOnDifferentNodes(t *testing.T) {
 	b.newPod("du-1", "du", "n2", ready())
 	b.wants(b.reconcile(), v1alpha1.ConditionReady, no, v1alpha1.ReasonWaiting,
 		"its ends are on different nodes (n1, n2), and it cannot cross: dray-net does not run on n1; or keep its pods on one node by podAffinity")
+}
+
+// Only memory of one node has traffic classes: the status says why the link cannot cross. Pods keep their queues.
+func TestTrafficClassesStayOnOneNode(t *testing.T) {
+	queues := func(inv *inventory.Inventory) { inv.Transports[0].Caps.PortQueues = true }
+	classes := func(limit string) string {
+		return strings.Replace(chainSpec(easy), `"requires"`, `"qos":{"qdisc":"prio","classes":[{"name":"a","child":{"qdisc":"pfifo","limit":`+limit+`}}]},"requires"`, 1)
+	}
+	b := newBench(t, newChain(classes("100")), withNetwork(newNode("n1", queues, withVxlan), 1600), withNetwork(newNode("n2", queues, withVxlan), 1600))
+	b.reconcile()
+	b.newPod("cu-1", "cu", "n1", ready())
+	b.newPod("du-1", "du", "n2", ready())
+	b.wants(b.reconcile(), v1alpha1.ConditionReady, no, v1alpha1.ReasonWaiting,
+		"its ends are on different nodes (n1, n2), and it cannot cross: between nodes a port has no qdisc prio with classes, but at most a token bucket: leave out qos, or write max_bitrate in its place; or keep its pods on one node by podAffinity")
+
+	b = newBench(t, newChain(classes("100")), newNode("n1", queues))
+	b.reconcile()
+	b.newPod("cu-1", "cu", "n1", ready())
+	b.newPod("du-1", "du", "n1", ready())
+	b.wants(b.reconcile(), v1alpha1.ConditionReady, yes, v1alpha1.ReasonReady, "")
+	b.change(classes("200"))
+	b.wants(b.reconcile(), v1alpha1.ConditionReady, no, v1alpha1.ReasonWaiting, "the pod cu-1 has its ports by an earlier plan: replace the pod")
 }
 
 func TestALinkBetweenNodes(t *testing.T) {

@@ -129,7 +129,7 @@ func configOf(c *v1alpha1.Chain, f *chain.Function, p chain.Port, l plan.Link, a
 	port.Of = f.Of
 	parameters, err := json.Marshal(port)
 	if err == nil && len(parameters) > resourcev1.OpaqueParametersMaxLength {
-		err = fmt.Errorf("the link %s is too large for a claim: %d bytes, and %d are permitted; give it fewer ends",
+		err = fmt.Errorf("the link %s is too large for a claim: %d bytes, and %d are permitted; give it fewer traffic classes",
 			l.Name, len(parameters), resourcev1.OpaqueParametersMaxLength)
 	}
 	config := resourcev1.DeviceClaimConfiguration{Requests: []string{p.Name}}
