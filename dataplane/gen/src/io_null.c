@@ -107,19 +107,20 @@ static int return_sent(struct io_null *p, struct io_buf *bufs, unsigned n)
 /* Sizes in turn; the padding is filled if it is to be checked. */
 static void make_packets(struct io_null *p, struct io_buf *bufs, unsigned n)
 {
+	const bool mixed = schedule_is_mixed(&p->schedule), check = p->check;
+	const uint32_t headers = p->headers;
 	const size_t stride = p->stride;
+	uint32_t length = p->schedule.size - headers;
 	uint64_t sequence = p->schedule.packets;
 	uint8_t *data = buffer(p, 0);
 
 	for (unsigned i = 0; i < n; i++, data += stride) {
-		bufs[i] = (struct io_buf){.data = data,
-					  .length = schedule_size(&p->schedule, sequence + i) -
-						    p->headers,
-					  .headers = p->headers,
-					  .index = i};
-		if (p->check)
-			bufs[i].payload_sum =
-				packet_fill(bufs[i].data, bufs[i].length, sequence + i);
+		if (mixed)
+			length = schedule_mixed_size(&p->schedule, sequence + i) - headers;
+		bufs[i] = (struct io_buf){
+			.data = data, .length = length, .headers = headers, .index = i};
+		if (check)
+			bufs[i].payload_sum = packet_fill(data, length, sequence + i);
 	}
 }
 
