@@ -259,7 +259,7 @@ static void hold(const char *program)
 		CHECK(dup2(in[0], 0) == 0 && dup2(out[1], 1) == 1 && close(in[0]) == 0 &&
 		      close(in[1]) == 0);
 		execl(program, program, "send", "--port", "udp:127.0.0.1:0", "--to", to,
-		      "--packets", "5", "--hold", (char *)NULL);
+		      "--packets", "5", "--catch-up", "60s", "--hold", (char *)NULL);
 		_exit(126);
 	}
 	close(in[0]);
