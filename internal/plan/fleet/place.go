@@ -256,9 +256,10 @@ func unplaced(p *plan.Plan) string {
 // maxAlternatives is how many other nodes a reason speaks of.
 const maxAlternatives = 2
 
-// whyThere is why a function is where it is, and not elsewhere.
+// whyThere is why a function is where it is, and not elsewhere. Which CPUs it gets there is not
+// the planner's to say, but the kubelet's.
 func whyThere(f plan.Function) string {
-	text, _, _ := strings.Cut(f.Reason, "; no CPUs requested")
+	text, _, _ := strings.Cut(f.Reason, "; ")
 	for i, a := range f.Alternatives {
 		if i == maxAlternatives {
 			break
