@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"time"
 )
 
 // stage is the way of packets from one observed point to the next: a link or a function, or
@@ -50,18 +51,19 @@ func between(a, b point) part {
 type passage struct {
 	entered, passed []uint64  // sampled packets, by stage; entered is 0 if nothing counts them
 	delays          [][]int64 // ns, by stage, of packets that passed it
-	rates           []float64 // sampled packets per second that came out, by stage
+	rates           []float64 // packets per second that came out, by stage; 0: not known
 	whole           [][]int64 // of each packet that passed all stages, its delay in each, ns
 }
 
 // match joins the sightings of a trial's packets. by has those of each observed point, in the
 // order of the path; nil for a first point at which only the sender stamped. ahead is how far
 // the clock of the sightings is ahead of that of the sender, ns.
-func match(by []*view, ahead int64) passage {
+func match(by []*view, ahead int64, sent stream) passage {
 	times := timesOf(by)
 	n := len(by) - 1
 	p := passage{entered: make([]uint64, n), passed: make([]uint64, n), delays: make([][]int64, n)}
 	from := start(times)
+	followed := sent.keep.count(streamOf(by), from, sent.packets)
 	if by[0] == nil {
 		times[0] = sentTimes(by, ahead)
 	}
@@ -74,7 +76,11 @@ func match(by []*view, ahead int64) passage {
 		if by[i] == nil || by[i].missed+by[i+1].missed > 0 {
 			p.entered[i] = 0 // one that was not seen need not be lost
 		}
-		p.rates = append(p.rates, rateOf(times[i+1]))
+		rate := 0.0
+		if by[i+1].missed == 0 {
+			rate = sent.rate(followed, since(times[i+1], from))
+		}
+		p.rates = append(p.rates, rate)
 	}
 	return p
 }
@@ -99,14 +105,30 @@ func (p *passage) add(number uint64, times []map[uint64]int64) {
 	}
 }
 
-// rateOf is the rate of packets between the first and the last, per second; 0: too few.
-func rateOf(seen map[uint64]int64) float64 {
-	if len(seen) < 2 {
+// stream is what the sender of a trial sent.
+type stream struct {
+	keep    sampling
+	packets uint64
+	span    time.Duration // the longer of the sender's and the receiver's time
+}
+
+// rate is how many packets a second came out where so many of the followed ones did; 0: none.
+// Times of sightings would not do: a sender that begins late catches up, in less time.
+func (s stream) rate(followed, came uint64) float64 {
+	if followed == 0 || s.span <= 0 {
 		return 0
 	}
-	at := slices.Collect(maps.Values(seen))
-	span := slices.Max(at) - slices.Min(at)
-	return float64(len(seen)-1) / (float64(max(1, span)) / 1e9)
+	return float64(s.packets) / s.span.Seconds() * min(1, float64(came)/float64(followed))
+}
+
+// since is how many packets from a number on were seen.
+func since(seen map[uint64]int64, from uint64) (n uint64) {
+	for number := range seen {
+		if number >= from {
+			n++
+		}
+	}
+	return n
 }
 
 // streamOf is the stream of a trial: most packets have it.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/drayage/dray/internal/plan"
 	"github.com/drayage/dray/internal/spec/chain"
@@ -21,11 +22,14 @@ func seen(pairs ...int64) *view {
 	return v
 }
 
+// sent is a stream of four packets in 4 µs, all of which are followed.
+var sent = stream{keep: 1, packets: 4, span: 4 * time.Microsecond}
+
 func TestMatch(t *testing.T) {
 	// Packet 2 is lost in the second stage, 3 is doubled, and 0 came before the last tap began.
 	by := []*view{seen(0, 90, 1, 100, 2, 200, 3, 300), seen(0, 95, 1, 110, 2, 220, 3, 330, 3, 390), seen(1, 111, 3, 331)}
 	by[1].sightings = append(by[1].sightings, sighting{tag{2, 1, 0}, 50}) // another stream
-	p := match(by, 0)
+	p := match(by, 0, sent)
 	if !slices.Equal(p.entered, []uint64{3, 3}) || !slices.Equal(p.passed, []uint64{3, 2}) {
 		t.Errorf("entered %v, passed %v", p.entered, p.passed)
 	}
@@ -35,8 +39,24 @@ func TestMatch(t *testing.T) {
 	if !reflect.DeepEqual(p.delays, [][]int64{{10, 20, 30}, {1, 1}}) || len(p.whole) != 2 {
 		t.Errorf("delays %v, whole %v", p.delays, p.whole)
 	}
-	if got := p.rates[1]; got < 4.5e6 || got > 4.6e6 { // 1 packet in 220 ns
-		t.Errorf("rate %v", got)
+	if !slices.Equal(p.rates, []float64{1e6, 1e6 * 2 / 3}) {
+		t.Errorf("rates %v", p.rates)
+	}
+}
+
+// A sender that lost its CPU catches up: sightings are closer than the packets were offered. The
+// rate of what is followed is still that of all packets, for the time of the trial.
+func TestRateOfAStreamThatBeginsLate(t *testing.T) {
+	sent := stream{keep: 4, packets: 4000, span: time.Second}
+	var pairs []int64
+	for number := range int64(4000) {
+		if number >= 40 && sent.keep.takes(1, uint64(number)) {
+			pairs = append(pairs, number, 100e6+number*200e3)
+		}
+	}
+	p := match([]*view{seen(pairs...), seen(pairs[:len(pairs)/4*2]...)}, 0, sent)
+	if got := p.rates[0]; got < 1950 || got > 2050 { // half of them came
+		t.Errorf("%v packets per second", got)
 	}
 }
 
@@ -44,8 +64,8 @@ func TestMatch(t *testing.T) {
 func TestMatchWithMissedPackets(t *testing.T) {
 	by := []*view{seen(1, 100, 2, 200), seen(1, 110)}
 	by[1].missed = 1
-	if p := match(by, 0); p.entered[0] != 0 || p.passed[0] != 1 {
-		t.Errorf("entered %v, passed %v", p.entered, p.passed)
+	if p := match(by, 0, sent); p.entered[0] != 0 || p.passed[0] != 1 || p.rates[0] != 0 {
+		t.Errorf("entered %v, passed %v, rates %v", p.entered, p.passed, p.rates)
 	}
 }
 
@@ -54,14 +74,14 @@ func TestMatchWithMissedPackets(t *testing.T) {
 func TestMatchFromTheSender(t *testing.T) {
 	last := seen(1, 5007)
 	last.sightings[0].sent = 4000 // a packet has one stamp
-	p := match([]*view{nil, seen(1, 5000), last}, 400)
+	p := match([]*view{nil, seen(1, 5000), last}, 400, sent)
 	if !reflect.DeepEqual(p.delays, [][]int64{{600}, {7}}) || p.entered[0] != 0 || p.entered[1] != 1 {
 		t.Errorf("delays %v, entered %v", p.delays, p.entered)
 	}
 }
 
 func TestMatchOfNothing(t *testing.T) {
-	p := match([]*view{seen(), seen(), seen()}, 0)
+	p := match([]*view{seen(), seen(), seen()}, 0, sent)
 	if len(p.whole) != 0 || p.rates[0] != 0 {
 		t.Errorf("%+v", p)
 	}

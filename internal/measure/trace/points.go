@@ -115,7 +115,7 @@ func (t *tap) take(p capture.Packet) error {
 	if p.Sent != t.point.sent {
 		return nil
 	}
-	if g, ok := find(p.Data); ok && t.sampling.takes(g.number) {
+	if g, ok := find(p.Data); ok && t.sampling.takes(g.stream, g.number) {
 		if len(t.sightings) == sightingsAtMost {
 			return errTooMany
 		}

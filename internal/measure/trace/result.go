@@ -169,7 +169,7 @@ func (t *Trace) hop(s stage, i int) Hop {
 	for _, p := range t.passages {
 		delays = append(delays, p.delays[i])
 		losses = append(losses, stats.Cluster{Events: float64(p.entered[i] - min(p.entered[i], p.passed[i])), N: float64(p.entered[i])})
-		rates = append(rates, p.rates[i]*float64(t.tracer.keep)*8*float64(t.tracer.payload()))
+		rates = append(rates, p.rates[i]*8*float64(t.tracer.payload()))
 	}
 	h.Delay, h.Loss, h.Rate = quantiles(delays), lossOf(losses), meanOf(rates)
 	if len(s.parts) == 1 && s.parts[0].function {
@@ -183,6 +183,7 @@ func (t *Trace) whole(r *Result) Hop {
 	h := Hop{Name: "whole path", From: r.From, To: r.Hops[len(r.Hops)-1].To, Links: []string{}, Functions: []string{}}
 	var delays [][]int64
 	var losses []stats.Cluster
+	var rates []float64
 	for _, p := range t.passages {
 		var sums []int64
 		for _, row := range p.whole {
@@ -195,9 +196,12 @@ func (t *Trace) whole(r *Result) Hop {
 		delays = append(delays, sums)
 	}
 	for _, sent := range t.observed {
-		losses = append(losses, stats.Cluster{Events: float64(sent.Delivery.Lost - min(sent.Delivery.Lost, sent.Delivery.ReceiverDrops)), N: float64(sent.Delivery.Sent)})
+		lost := sent.Delivery.Lost - min(sent.Delivery.Lost, sent.Delivery.ReceiverDrops)
+		losses = append(losses, stats.Cluster{Events: float64(lost), N: float64(sent.Delivery.Sent)})
+		all := stream{packets: sent.Delivery.Sent, span: sent.Duration}
+		rates = append(rates, all.rate(sent.Delivery.Sent, sent.Delivery.Sent-lost)*8*float64(t.tracer.payload()))
 	}
-	h.Delay, h.Loss, h.Rate = quantiles(delays), lossOf(losses), r.Hops[len(r.Hops)-1].Rate
+	h.Delay, h.Loss, h.Rate = quantiles(delays), lossOf(losses), meanOf(rates)
 	return h
 }
 

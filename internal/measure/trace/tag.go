@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"hash/crc32"
+	"math/bits"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -68,12 +70,14 @@ func read(header []byte) (tag, bool) {
 	return tag{le.Uint32(header[tagStream:]), le.Uint64(header[tagNumber:]), int64(le.Uint64(header[tagSent:]))}, true
 }
 
-// sampling lets every so many packets of a stream pass, by their numbers: a power of two, at
-// most 128.
+// sampling lets one of so many packets of a stream pass: a power of two, at most 128. A hash of
+// the stream and of the packet's number chooses them. Every so many packets would not do: senders,
+// shapers and queues have rhythms too, so that a loss in step with them would count for all
+// packets or for none.
 type sampling uint8
 
-// of is the sampling of a stream that leaves no more than perSecond packets each second, if it
-// can.
+// samplingOf is the sampling of a stream that leaves no more than perSecond packets each second,
+// if it can.
 func samplingOf(rate, perSecond float64) sampling {
 	n := sampling(1)
 	for n < 128 && rate/float64(n) > perSecond {
@@ -82,22 +86,64 @@ func samplingOf(rate, perSecond float64) sampling {
 	return n
 }
 
-func (s sampling) takes(number uint64) bool { return number%uint64(s) == 0 }
+// The hash is the finalizer of MurmurHash3 (Appleby, 2011): every bit of the key changes each bit
+// of the hash with a probability near a half. A step is x ^= x >> shift, x *= factor; a factor of 0 ends it.
+var hashSteps = []struct{ shift, factor uint32 }{{16, 0x85ebca6b}, {13, 0xc2b2ae35}, {16, 0}}
+
+// takes reports whether the packet with this number of the stream is followed.
+func (s sampling) takes(stream uint32, number uint64) bool {
+	// As a classic BPF program reads them, most significant byte first.
+	hash := bits.ReverseBytes32(stream) ^ bits.ReverseBytes32(uint32(number))
+	for _, step := range hashSteps {
+		hash ^= hash >> step.shift
+		if step.factor != 0 {
+			hash *= step.factor
+		}
+	}
+	return hash&(uint32(s)-1) == 0
+}
+
+// count is how many of the stream's packets from one number up to another, excluded, are followed.
+func (s sampling) count(stream uint32, from, to uint64) (n uint64) {
+	for number := from; number < to; number++ {
+		if s.takes(stream, number) {
+			n++
+		}
+	}
+	return n
+}
 
 // filter is takes as a classic BPF program of a packet socket, for packets with tags at the
 // beginning of so many last bytes: only these cost a copy. Headers are before those bytes,
 // however long they are.
 func (s sampling) filter(payload int) []unix.SockFilter {
 	magic := binary.BigEndian.Uint32(tagMagic)
-	return []unix.SockFilter{
+	hash := []unix.SockFilter{
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_IND, K: tagStream},
+		{Code: unix.BPF_ST},
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_IND, K: tagNumber},
+		{Code: unix.BPF_LDX | unix.BPF_MEM},
+		{Code: unix.BPF_ALU | unix.BPF_XOR | unix.BPF_X},
+	}
+	for _, step := range hashSteps {
+		hash = append(hash,
+			unix.SockFilter{Code: unix.BPF_ST},
+			unix.SockFilter{Code: unix.BPF_ALU | unix.BPF_RSH | unix.BPF_K, K: step.shift},
+			unix.SockFilter{Code: unix.BPF_LDX | unix.BPF_MEM},
+			unix.SockFilter{Code: unix.BPF_ALU | unix.BPF_XOR | unix.BPF_X})
+		if step.factor != 0 {
+			hash = append(hash, unix.SockFilter{Code: unix.BPF_ALU | unix.BPF_MUL | unix.BPF_K, K: step.factor})
+		}
+	}
+	return slices.Concat([]unix.SockFilter{
 		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_LEN},
 		{Code: unix.BPF_ALU | unix.BPF_SUB | unix.BPF_K, K: uint32(payload)},
 		{Code: unix.BPF_MISC | unix.BPF_TAX},
 		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_IND},
-		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: magic, Jf: 3},
-		{Code: unix.BPF_LD | unix.BPF_B | unix.BPF_IND, K: tagNumber},
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: magic, Jf: uint8(len(hash) + 2)},
+	}, hash, []unix.SockFilter{
 		{Code: unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K, K: uint32(s) - 1, Jt: 1},
 		{Code: unix.BPF_RET | unix.BPF_K, K: snaplen},
 		{Code: unix.BPF_RET | unix.BPF_K},
-	}
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"hash/crc32"
+	"math"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -75,6 +76,47 @@ func TestSampling(t *testing.T) {
 	}
 }
 
+// followed is a number of stream 9 that one of so many takes.
+func followed(n sampling) uint64 {
+	number := uint64(0)
+	for !n.takes(9, number) {
+		number++
+	}
+	return number
+}
+
+// Whatever the rhythm in which packets are lost, the followed ones show the same share. Another
+// stream has other ones.
+func TestSamplingHasNoRhythm(t *testing.T) {
+	const all = 1 << 20
+	for n := sampling(2); n < 128; n *= 2 {
+		for period := uint64(1); period <= 256; period *= 2 {
+			got := 0
+			for number := uint64(0); number < all; number += period {
+				if n.takes(9, number) {
+					got++
+				}
+			}
+			want := float64(all/period) / float64(n)
+			if math.Abs(float64(got)-want) > 5*math.Sqrt(want) {
+				t.Errorf("one of %d, of every %dth packet: %d, want %.0f", n, period, got, want)
+			}
+		}
+	}
+	same := 0
+	for number := range uint64(1000) {
+		if sampling(8).takes(9, number) && sampling(8).takes(10, number) {
+			same++
+		}
+	}
+	if same > 50 {
+		t.Errorf("two streams: %d of the same 1000 numbers are followed", same)
+	}
+	if got := sampling(1).count(9, 5, 12); got != 7 {
+		t.Errorf("of 7 packets %d are followed", got)
+	}
+}
+
 // The kernel runs the filter as it does at a packet socket.
 func TestFilter(t *testing.T) {
 	const payload = tagSize + len("padding")
@@ -91,14 +133,14 @@ func TestFilter(t *testing.T) {
 		n, err := unix.Read(pair[1], make([]byte, 2048))
 		return err == nil && n > 0
 	}
-	for number := range uint64(300) {
+	for number := range uint64(600) {
 		for _, headers := range []int{42, 86} {
-			if got, want := passes(packet(headers, 9, number, 0)), sampling(4).takes(number); got != want {
+			if got, want := passes(packet(headers, 9, number, 0)), sampling(4).takes(9, number); got != want {
 				t.Fatalf("number %d behind %d bytes: %v, want %v", number, headers, got, want)
 			}
 		}
 	}
-	for name, p := range map[string][]byte{"short": {1, 2, 3}, "other": make([]byte, 200), "longer": append(packet(42, 9, 4, 0), 0)} {
+	for name, p := range map[string][]byte{"short": {1, 2, 3}, "other": make([]byte, 200), "longer": append(packet(42, 9, followed(4), 0), 0)} {
 		if passes(p) {
 			t.Errorf("%s passes", name)
 		}

@@ -158,7 +158,7 @@ func (t *Tracer) trial(ctx context.Context, out *Trace, observed bool) error {
 		return err
 	}
 	out.observed = append(out.observed, sent)
-	out.passages = append(out.passages, match(seen, ahead()))
+	out.passages = append(out.passages, match(seen, ahead(), stream{t.keep, sent.Delivery.Sent, sent.Duration}))
 	return nil
 }
 
@@ -211,8 +211,8 @@ type taps struct {
 	errs   []error
 }
 
-// openTaps begins to observe. A tap at a native port of an end waits until the generator has
-// opened it.
+// openTaps begins to observe. Taps of interfaces are open when it returns, so that they see the
+// first packet. A tap at a native port of an end waits until the generator has opened it.
 func (t *Tracer) openTaps(ctx context.Context) *taps {
 	ctx, cancel := context.WithCancel(ctx)
 	all := &taps{cancel: cancel, points: t.points, views: make([]*view, len(t.points)), errs: make([]error, len(t.points))}
@@ -220,23 +220,39 @@ func (t *Tracer) openTaps(ctx context.Context) *taps {
 		if p.why != "" {
 			continue
 		}
+		var opened *tap
+		if !p.end.Brokered() {
+			if opened, all.errs[i] = t.open(ctx, p); all.errs[i] != nil {
+				continue
+			}
+		}
 		all.wg.Add(1)
 		go func() {
 			defer all.wg.Done()
-			all.views[i], all.errs[i] = t.observe(ctx, p)
+			all.views[i], all.errs[i] = t.observe(ctx, p, opened)
 		}()
 	}
 	return all
 }
 
-// observe observes a point until ctx ends.
-func (t *Tracer) observe(ctx context.Context, p point) (*view, error) {
+func (t *Tracer) open(ctx context.Context, p point) (*tap, error) {
 	tap, err := open(ctx, t.Live, p, t.keep, t.payload())
 	if errors.Is(err, context.Canceled) {
 		return nil, fmt.Errorf("port %s was not opened in time to observe it", p.end)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("observe %s: %w", p.end, err)
+	}
+	return tap, nil
+}
+
+// observe observes a point until ctx ends, with a tap that it opens if there is none.
+func (t *Tracer) observe(ctx context.Context, p point, tap *tap) (*view, error) {
+	if tap == nil {
+		var err error
+		if tap, err = t.open(ctx, p); err != nil {
+			return nil, err
+		}
 	}
 	tap.run(ctx)
 	return tap.view(), errors.Join(tap.failure(), tap.close())
