@@ -4,6 +4,7 @@ package trace
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 
@@ -99,6 +100,18 @@ func TestCost(t *testing.T) {
 	}
 }
 
+// An interval over many orders of magnitude is no figure.
+func TestCostOfTooFewRounds(t *testing.T) {
+	for want, c := range map[string]Cost{
+		"0.9 times that without [0.8, 1.01]":                       {Bounded{0.9, 0.8, 1.01}, 1.12},
+		"is not known: 2 rounds are too few to tell a factor of 2": {Bounded{0.711, 6.59e-13, 7.68e11}, 1.08e12},
+	} {
+		if got := c.text(2); !strings.Contains(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 // slow is many packets with the same delay.
 func slow(ns int64) []int64 {
 	var all []int64
@@ -106,6 +119,24 @@ func slow(ns int64) []int64 {
 		all = append(all, ns)
 	}
 	return all
+}
+
+// A table of figures fits into a terminal of 80 columns, without percentiles that no hop has.
+func TestTablesFitATerminal(t *testing.T) {
+	r := hops(200e3, 12e3, 48e3)
+	for i := range r.Hops {
+		r.Hops[i].Delay = []Quantile{{50, Bounded{126e3, 10.2e3, 3.08e6}}, {99, Bounded{126e3, 10.2e3, 3.08e6}}}
+		r.Hops[i].Loss = &Loss{20284, 20384, Bounded{0.9, 0.9, 0.97}}
+		r.Hops[i].Rate = &Bounded{Value: 1e6}
+	}
+	r.decide()
+	var out bytes.Buffer
+	testenv.Must(t, Document("ran", []*Result{r}).Text(&out, 80))
+	for _, row := range []string{"HOP P50 P99 OF SLOW", "link n3, until taken 126us [10.2us, 3.08ms] 126us [10.2us, 3.08ms] 200us", "cu 20284 of 20384, ≤ 0.97 1Mbps 0.98 [0.00, 0.00]"} {
+		if !slices.ContainsFunc(strings.Split(out.String(), "\n"), func(line string) bool { return strings.Join(strings.Fields(line), " ") == row }) {
+			t.Errorf("no line %q in:\n%s", row, out.String())
+		}
+	}
 }
 
 func TestText(t *testing.T) {

@@ -4,6 +4,7 @@ package trace
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,14 +22,6 @@ func Document(chain string, results []*Result) *document.Document {
 }
 
 func (r *Result) section() document.Section {
-	t := &document.Table{Label: "Path " + r.Path, Columns: []document.Column{{Head: "Hop", Text: true, Key: true}}}
-	for _, p := range Percentiles {
-		t.Columns = append(t.Columns, document.Column{Head: fmt.Sprintf("p%g", p), Text: true})
-	}
-	t.Columns = append(t.Columns, document.Column{Head: "of slow"}, document.Column{Head: "Lost", Text: true}, document.Column{Head: "Rate", Text: true}, document.Column{Head: "CPUs", Text: true})
-	for _, h := range append(append([]Hop{}, r.Hops...), r.Whole) {
-		t.Rows = append(t.Rows, document.Row{Cells: document.Text(h.cells()...)})
-	}
 	title := "Path " + r.Path
 	over := fmt.Sprintf("from %s to %s", r.From, r.To)
 	notes := []string{
@@ -36,7 +29,7 @@ func (r *Result) section() document.Section {
 			verdict.FormatBitrate(r.Load), r.Payload, r.Rounds, time.Duration(r.Trial*float64(time.Second)), r.followed()),
 	}
 	if r.Cost != nil {
-		notes = append(notes, fmt.Sprintf("With observation the median delay is %.3g times that without [%.3g, %.3g].", r.Cost.Value, r.Cost.Low, r.Cost.High))
+		notes = append(notes, r.Cost.text(r.Rounds))
 	}
 	if len(r.Hidden) > 0 {
 		notes = append(notes, "Not observed: "+strings.Join(r.Hidden, "; ")+".")
@@ -45,7 +38,52 @@ func (r *Result) section() document.Section {
 	if r.Slow != "" {
 		says = append(says, document.Sentence(r.Slow))
 	}
-	return document.Section{Title: title, Over: over, Head: title + " " + over, Blocks: []document.Block{{Table: t}, {Paragraphs: says}, {Notes: notes}}}
+	return document.Section{Title: title, Over: over, Head: title + " " + over, Blocks: []document.Block{{Table: r.delays()}, {Table: r.traffic()}, {Paragraphs: says}, {Notes: notes}}}
+}
+
+// delays are the delays of all hops. Percentiles that too few packets support have no column.
+func (r *Result) delays() *document.Table {
+	t := &document.Table{Label: "Delays of path " + r.Path, Columns: []document.Column{{Head: "Hop", Text: true, Key: true}}}
+	var known []float64
+	for _, p := range Percentiles {
+		if slices.ContainsFunc(r.rows(), func(h Hop) bool { return h.quantile(p) != document.None }) {
+			known = append(known, p)
+			t.Columns = append(t.Columns, document.Column{Head: fmt.Sprintf("p%g", p), Text: true})
+		}
+	}
+	t.Columns = append(t.Columns, document.Column{Head: "of slow"})
+	for _, h := range r.rows() {
+		cells := []string{h.title()}
+		for _, p := range known {
+			cells = append(cells, h.quantile(p))
+		}
+		t.Rows = append(t.Rows, document.Row{Cells: document.Text(append(cells, verdict.FormatDuration(h.SlowShare))...)})
+	}
+	return t
+}
+
+// traffic is what passed the hops, and the CPUs that it took. It is a table of its own, so that
+// both fit into a terminal.
+func (r *Result) traffic() *document.Table {
+	t := &document.Table{Label: "Traffic on path " + r.Path, Columns: []document.Column{
+		{Head: "Hop", Text: true, Key: true}, {Head: "Lost", Text: true}, {Head: "Rate", Text: true}, {Head: "CPUs", Text: true},
+	}}
+	for _, h := range r.rows() {
+		t.Rows = append(t.Rows, document.Row{Cells: document.Text(append([]string{h.title()}, h.traffic()...)...)})
+	}
+	return t
+}
+
+func (r *Result) rows() []Hop { return append(slices.Clone(r.Hops), r.Whole) }
+
+// vague is the detectable ratio from which an interval says nothing.
+const vague = 2
+
+func (c *Cost) text(rounds int) string {
+	if c.Detectable > vague {
+		return fmt.Sprintf("What observation costs is not known: %d rounds are too few to tell a factor of %d; more --rounds can.", rounds, vague)
+	}
+	return fmt.Sprintf("With observation the median delay is %.3g times that without [%.3g, %.3g].", c.Value, c.Low, c.High)
 }
 
 func (r *Result) followed() string {
@@ -55,15 +93,15 @@ func (r *Result) followed() string {
 	return fmt.Sprintf("one of %d packets was followed", r.Sampling)
 }
 
-func (h *Hop) cells() []string {
-	cells := []string{h.Name}
+func (h *Hop) title() string {
 	if h.Waits {
-		cells[0] += ", until taken"
+		return h.Name + ", until taken"
 	}
-	for _, p := range Percentiles {
-		cells = append(cells, h.quantile(p))
-	}
-	cells = append(cells, verdict.FormatDuration(h.SlowShare))
+	return h.Name
+}
+
+// traffic is the cells of loss, rate and CPUs.
+func (h *Hop) traffic() []string {
 	lost, rate, cpu := document.None, document.None, document.None
 	if h.Loss != nil {
 		lost = fmt.Sprintf("%d of %d, ≤ %.2g", h.Loss.Lost, h.Loss.Of, h.Loss.High)
@@ -74,7 +112,7 @@ func (h *Hop) cells() []string {
 	if h.CPU != nil {
 		cpu = fmt.Sprintf("%.2f [%.2f, %.2f]", h.CPU.Cores.Value, h.CPU.Cores.Low, h.CPU.Cores.High)
 	}
-	return append(cells, lost, rate, cpu)
+	return []string{lost, rate, cpu}
 }
 
 func (h *Hop) quantile(percentile float64) string {
