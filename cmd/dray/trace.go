@@ -49,15 +49,15 @@ func (a *app) traceCommand() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.load, "load", "", "bitrate of the packets' payload (default: the path's load, or 1000 small packets per second)")
-	flags.DurationVarP(&f.options.Duration, "duration", "d", time.Second, "length of each trial")
-	flags.IntVar(&f.options.Rounds, "rounds", 5, "rounds, each of a trial that is observed and one that is not")
+	flags.StringVar(&f.load, "load", "", "bitrate of the packets' payload; 0bps: 1000 small packets per second (default: the path's load)")
+	flags.DurationVarP(&f.options.Duration, "duration", "d", time.Second, "length of each trial, 100ms to 1m")
+	flags.IntVar(&f.options.Rounds, "rounds", 5, "rounds, 2 to 1000, each of a trial that is observed and one that is not")
 	flags.BoolVar(&f.options.Back, "back", false, "trace from the path's last port to its first")
 	addNoWaitFlag(cmd, &f.noWait)
 	return cmd
 }
 
-func (f *traceFlags) check() (err error) {
+func (f *traceFlags) check() error {
 	switch {
 	case f.options.Duration < 100*time.Millisecond || f.options.Duration > time.Minute:
 		return usageError("--duration %v: give 100ms to 1m", f.options.Duration)
@@ -66,9 +66,11 @@ func (f *traceFlags) check() (err error) {
 	case f.load == "":
 		return nil
 	}
-	if f.options.Load, err = units.ParseBitrate(f.load); err != nil {
+	load, err := units.ParseBitrate(f.load)
+	if err != nil {
 		return usageError("--load: %v", err)
 	}
+	f.options.Load = &load
 	return nil
 }
 
@@ -88,7 +90,7 @@ func (a *app) trace(ctx context.Context, name string, paths []string, f traceFla
 		tracer := trace.Tracer{Live: live, Input: input, Path: p, Options: f.options, Say: func(text string) { a.progress("%s", text) }}
 		seen, err := tracer.Run(ctx)
 		if err != nil {
-			return err
+			return asUsage(err)
 		}
 		r, err := seen.Result()
 		if err != nil {
@@ -97,6 +99,14 @@ func (a *app) trace(ctx context.Context, name string, paths []string, f traceFla
 		results = append(results, r)
 	}
 	return a.printTraces(name, results)
+}
+
+// asUsage gives an error of the load the exit code of a wrong option.
+func asUsage(err error) error {
+	if few := (*trace.LoadError)(nil); errors.As(err, &few) {
+		return usageError("%w", err)
+	}
+	return err
 }
 
 // choosePaths are the named paths of a plan, or all.

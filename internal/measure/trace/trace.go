@@ -26,10 +26,10 @@ import (
 
 // Options are how to trace.
 type Options struct {
-	Back     bool          // from the path's last port to its first
-	Load     units.Bitrate // payload; 0: the path's, or else idleRate of small packets
-	Duration time.Duration // of a trial
-	Rounds   int           // each is one trial that is observed, and one that is not
+	Back     bool           // from the path's last port to its first
+	Load     *units.Bitrate // payload; 0: idleRate of small packets, as a path's own load of 0; nil: the path's
+	Duration time.Duration  // of a trial
+	Rounds   int            // each is one trial that is observed, and one that is not
 }
 
 const (
@@ -37,6 +37,9 @@ const (
 	idleRate = 1000
 	// smallFrame is the smallest with draygen's whole header, bytes without FCS, over IPv6.
 	smallFrame = 118
+	// leastPackets is how many packets a trial must send. A slower generator may end long after
+	// the trial, or never.
+	leastPackets = 2
 	// sampleRate is how many packets a second each tap takes at most, if it can choose.
 	sampleRate = 10_000
 	// tail is how long after the last packet was sent taps go on.
@@ -66,7 +69,9 @@ func (t *Tracer) Run(ctx context.Context) (*Trace, error) {
 	if t.way, err = t.Input.Way(ctx, t.Path.Name, t.Options.Back); err != nil {
 		return nil, err
 	}
-	t.size()
+	if err := t.size(); err != nil {
+		return nil, err
+	}
 	out := &Trace{tracer: t, stages: stages(t.points)}
 	if len(out.stages) == 0 {
 		return nil, fmt.Errorf("path %s: none of its ports can be observed: %s", t.Path.Name, t.points[0].why)
@@ -86,13 +91,39 @@ func (t *Tracer) Run(ctx context.Context) (*Trace, error) {
 	return out, nil
 }
 
+// LoadError says that a trial would send too few packets.
+type LoadError struct {
+	Path  string
+	Load  units.Bitrate // payload
+	Frame int           // payload of a packet, bytes
+	Trial time.Duration
+	Least units.Bitrate // the lowest load that does
+}
+
+func (e *LoadError) Error() string {
+	return fmt.Sprintf("path %s: a load of %v sends under %d packets of %d B in a trial of %v: give --load %v or more, or a longer --duration",
+		e.Path, e.Load, leastPackets, e.Frame, e.Trial, e.Least)
+}
+
+// enough is an error if a trial sends too few packets.
+func (t *Tracer) enough() error {
+	bits := float64(8 * t.payload())
+	seconds := t.Options.Duration.Seconds()
+	if float64(t.params.Bitrate)*seconds >= leastPackets*bits {
+		return nil
+	}
+	least := leastPackets * bits / seconds
+	step := math.Pow10(max(0, int(math.Log10(least))-1)) // two digits
+	return &LoadError{t.Path.Name, units.Bitrate(t.params.Bitrate), t.payload(), t.Options.Duration, units.Bitrate(math.Ceil(least/step) * step)}
+}
+
 // size is what to send.
-func (t *Tracer) size() {
+func (t *Tracer) size() error {
 	t.params = instrument.Params{Duration: t.Options.Duration, NextHop: t.way.NextHop, Encap: t.way.Encap}
 	frame := min(t.way.From.MTU, t.way.To.MTU) + ethernet - t.tunnelled()
-	load := t.Options.Load
-	if load == 0 {
-		load = t.Path.Load
+	load := t.Path.Load
+	if t.Options.Load != nil {
+		load = *t.Options.Load
 	}
 	if t.params.Bitrate = uint64(load); load == 0 {
 		frame = smallFrame + t.around()
@@ -100,6 +131,7 @@ func (t *Tracer) size() {
 	}
 	t.params.Frame = frame
 	t.keep = samplingOf(float64(t.params.Bitrate)/float64(8*t.payload()), sampleRate)
+	return t.enough()
 }
 
 const (
