@@ -5,6 +5,7 @@ package trace
 import (
 	"fmt"
 
+	"github.com/drayage/dray/internal/result/stats"
 	"github.com/drayage/dray/internal/result/verdict"
 )
 
@@ -48,6 +49,10 @@ func (r *Result) culprits() []culprit {
 
 // decide names what adds most to the delay of slow packets.
 func (r *Result) decide() {
+	if r.Slowest == 0 {
+		r.Decides = fmt.Sprintf("too few packets to say where the slow ones spend their time: %s, and %d are needed; give a higher --load, or a longer --duration", r.seen(), 2*stats.Beyond)
+		return
+	}
 	var worst culprit
 	for _, c := range r.culprits() {
 		if worst.hop == nil || c.share() > worst.share() {
@@ -58,13 +63,28 @@ func (r *Result) decide() {
 	if worst.waits == nil && worst.hop.Waits {
 		name = "waiting on " + name + " for the receiver at the path's end"
 	}
-	r.Decides = fmt.Sprintf("in the slowest 1 %% of the packets, %s adds %s of %s", name, verdict.FormatDuration(worst.share()), verdict.FormatDuration(r.Whole.SlowShare))
+	r.Decides = fmt.Sprintf("in %s, %s adds %s of %s", r.slow(), name, verdict.FormatDuration(worst.share()), verdict.FormatDuration(r.Whole.SlowShare))
 	if worst.waits != nil {
 		r.Decides += fmt.Sprintf(", %s of it before it takes them from %s", verdict.FormatDuration(worst.waits.SlowShare), worst.waits.Name)
 	}
 	if worst.hop.CPU != nil {
 		r.Slow = worst.hop.CPU.why(worst.hop.Functions[0])
 	}
+}
+
+func (r *Result) seen() string {
+	if r.Packets == 1 {
+		return "1 was seen at every port"
+	}
+	return fmt.Sprintf("%d were seen at every port", r.Packets)
+}
+
+// slow names the slowest packets.
+func (r *Result) slow() string {
+	if r.Slowest > stats.Beyond {
+		return fmt.Sprintf("the slowest %d %% of the packets", 100-Decisive)
+	}
+	return fmt.Sprintf("the slowest %d of %d packets", r.Slowest, r.Packets)
 }
 
 // why is what the use of the CPU says of a slow function.

@@ -17,6 +17,7 @@ import (
 func hops(wait, cu, fh float64) *Result {
 	use := &Use{Busy: Busy{Thread: "worker", CPU: 1, Ran: 0.98}, Cores: Bounded{Value: 0.98}}
 	return &Result{
+		Packets: 5000, Slowest: 50,
 		Whole: Hop{SlowShare: wait + cu + fh},
 		Hops: []Hop{
 			{Name: "link n3", Waits: true, SlowShare: wait},
@@ -38,6 +39,24 @@ func TestDecide(t *testing.T) {
 	r = hops(20e3, 12e3, 480e3)
 	if r.decide(); !strings.Contains(r.Decides, "waiting on link fh for the receiver at the path's end adds 480us of 512us") || r.Slow != "" {
 		t.Errorf("%q, %q", r.Decides, r.Slow)
+	}
+}
+
+// A verdict says of how many packets it is, and there is none of too few.
+func TestDecideOfFewPackets(t *testing.T) {
+	for packets, want := range map[int]string{
+		5000: "in the slowest 1 % of the packets, cu adds", 425: "in the slowest 10 of 425 packets, cu adds", 2: "2 were seen at every port, and 20 are needed",
+	} {
+		r := hops(200e3, 12e3, 48e3)
+		r.Packets, r.Slowest = packets, slowest(packets)
+		if r.decide(); !strings.Contains(r.Decides, want) {
+			t.Errorf("%q, want %q", r.Decides, want)
+		}
+		var out bytes.Buffer
+		testenv.Must(t, Document("ran", []*Result{r}).Text(&out, 80))
+		if shown := strings.Contains(out.String(), "“of slow”"); shown != (packets > 2) || strings.Contains(out.String(), "200us") != shown {
+			t.Errorf("of %d packets:\n%s", packets, out.String())
+		}
 	}
 }
 

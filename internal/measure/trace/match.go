@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/drayage/dray/internal/result/stats"
 )
 
 // stage is the way of packets from one observed point to the next: a link or a function, or
@@ -209,12 +211,18 @@ func numbers(times []map[uint64]int64) map[uint64]bool {
 	return all
 }
 
-// shares are the means of each stage's delay among the packets that took at least as long as
-// the percentile of all, and the mean of their sums, ns. ok is false if there are none.
-func shares(whole [][]int64, percentile float64) (means []float64, sum float64, ok bool) {
-	if len(whole) == 0 {
-		return nil, 0, false
+// slowest is how many of so many packets count as slow: those at or beyond Decisive, but at least
+// as many as a quantile needs beyond it; 0: these would be over half of all.
+func slowest(packets int) int {
+	if packets < 2*stats.Beyond {
+		return 0
 	}
+	return max(stats.Beyond, packets-int(float64(packets)*Decisive/100))
+}
+
+// shares are the means of each stage's delay among the n slowest packets, and the mean of their
+// sums, ns.
+func shares(whole [][]int64, n int) (means []float64, sum float64) {
 	total := func(row []int64) (sum int64) {
 		for _, d := range row {
 			sum += d
@@ -222,7 +230,7 @@ func shares(whole [][]int64, percentile float64) (means []float64, sum float64, 
 		return sum
 	}
 	sorted := slices.SortedFunc(slices.Values(whole), func(a, b []int64) int { return cmp.Compare(total(a), total(b)) })
-	slow := sorted[min(len(sorted)-1, int(float64(len(sorted))*percentile/100)):]
+	slow := sorted[len(sorted)-n:]
 	means = make([]float64, len(whole[0]))
 	for _, row := range slow {
 		for i, d := range row {
@@ -230,5 +238,5 @@ func shares(whole [][]int64, percentile float64) (means []float64, sum float64, 
 		}
 		sum += float64(total(row)) / float64(len(slow))
 	}
-	return means, sum, true
+	return means, sum
 }

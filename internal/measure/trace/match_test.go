@@ -85,9 +85,6 @@ func TestMatchOfNothing(t *testing.T) {
 	if len(p.whole) != 0 || p.rates[0] != 0 {
 		t.Errorf("%+v", p)
 	}
-	if _, _, ok := shares(p.whole, Decisive); ok {
-		t.Error("shares of nothing")
-	}
 }
 
 func TestShares(t *testing.T) {
@@ -95,9 +92,18 @@ func TestShares(t *testing.T) {
 	for range 99 {
 		whole = append(whole, []int64{1, 200})
 	}
-	means, sum, ok := shares(whole, 99)
-	if !ok || sum != 1010 || !slices.Equal(means, []float64{1000, 10}) {
+	means, sum := shares(whole, 1)
+	if sum != 1010 || !slices.Equal(means, []float64{1000, 10}) {
 		t.Errorf("%v of %v", means, sum)
+	}
+}
+
+// The slowest packets are 1 %, but enough to mean something.
+func TestSlowest(t *testing.T) {
+	for packets, want := range map[int]int{0: 0, 2: 0, 19: 0, 20: 10, 425: 10, 1000: 10, 1001: 11, 50_000: 500} {
+		if got := slowest(packets); got != want {
+			t.Errorf("of %d packets %d are slow, want %d", packets, got, want)
+		}
 	}
 }
 

@@ -40,6 +40,8 @@ type Result struct {
 	Rounds   int     `json:"rounds"`
 	Trial    float64 `json:"trial_s"`
 	Sampling int     `json:"sampling"` // one of so many packets was followed
+	Packets  int     `json:"packets"`  // that were seen at every port
+	Slowest  int     `json:"slowest"`  // of these, counted as slow: those at or beyond Decisive, but at least ten; 0: too few packets
 	Hops     []Hop   `json:"hops"`
 	// Whole is from the first port to the last, by the same packets.
 	Whole Hop `json:"whole"`
@@ -66,7 +68,7 @@ type Hop struct {
 	// its queue.
 	Waits bool       `json:"waits,omitempty"`
 	Delay []Quantile `json:"delay"`
-	// SlowShare is the mean of its delay among the packets at or beyond Decisive, ns.
+	// SlowShare is the mean of its delay among the slowest packets, ns; 0 if Slowest is.
 	SlowShare float64 `json:"slow_ns"`
 	Loss      *Loss   `json:"loss,omitempty"` // none: it is not known
 	// Rate is the payload that came out, bit/s.
@@ -120,20 +122,30 @@ func (t *Trace) Result() (*Result, error) {
 	for _, p := range t.passages {
 		all = append(all, p.whole...)
 	}
-	means, sum, ok := shares(all, Decisive)
-	if !ok {
+	r.Packets, r.Slowest = len(all), slowest(len(all))
+	if r.Packets == 0 {
 		return nil, fmt.Errorf("path %s: no packet was seen at every port of the path: does a function on it change what is in the packets?", r.Path)
 	}
 	for i, s := range t.stages {
-		hop := t.hop(s, i)
-		hop.SlowShare = means[i]
-		r.Hops = append(r.Hops, hop)
+		r.Hops = append(r.Hops, t.hop(s, i))
 	}
 	r.Whole = t.whole(r)
-	r.Whole.SlowShare = sum
+	r.share(all)
 	r.decide()
 	r.Cost = t.cost()
 	return r, nil
+}
+
+// share divides the delay of the slowest packets among the hops.
+func (r *Result) share(all [][]int64) {
+	if r.Slowest == 0 {
+		return
+	}
+	means, sum := shares(all, r.Slowest)
+	for i := range r.Hops {
+		r.Hops[i].SlowShare = means[i]
+	}
+	r.Whole.SlowShare = sum
 }
 
 // hidden says which ports are not observed, and what follows of it.

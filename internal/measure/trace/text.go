@@ -25,8 +25,8 @@ func (r *Result) section() document.Section {
 	title := "Path " + r.Path
 	over := fmt.Sprintf("from %s to %s", r.From, r.To)
 	notes := []string{
-		fmt.Sprintf("%s of payload in packets of %d B, %d × %v observed; %s. Percentiles with 95 %% bounds; “of slow”: its mean in the slowest 1 %% of the packets.",
-			verdict.FormatBitrate(r.Load), r.Payload, r.Rounds, time.Duration(r.Trial*float64(time.Second)), r.followed()),
+		fmt.Sprintf("%s of payload in packets of %d B, %d × %v observed; %s.%s",
+			verdict.FormatBitrate(r.Load), r.Payload, r.Rounds, time.Duration(r.Trial*float64(time.Second)), r.followed(), r.terms()),
 	}
 	if r.Cost != nil {
 		notes = append(notes, r.Cost.text(r.Rounds))
@@ -52,12 +52,18 @@ func (r *Result) delays() *document.Table {
 		}
 	}
 	t.Columns = append(t.Columns, document.Column{Head: "of slow"})
+	slow := func(h Hop) string {
+		if r.Slowest == 0 {
+			return document.None
+		}
+		return verdict.FormatDuration(h.SlowShare)
+	}
 	for _, h := range r.rows() {
 		cells := []string{h.title()}
 		for _, p := range known {
 			cells = append(cells, h.quantile(p))
 		}
-		t.Rows = append(t.Rows, document.Row{Cells: document.Text(append(cells, verdict.FormatDuration(h.SlowShare))...)})
+		t.Rows = append(t.Rows, document.Row{Cells: document.Text(append(cells, slow(h))...)})
 	}
 	return t
 }
@@ -84,6 +90,14 @@ func (c *Cost) text(rounds int) string {
 		return fmt.Sprintf("What observation costs is not known: %d rounds are too few to tell a factor of %d; more --rounds can.", rounds, vague)
 	}
 	return fmt.Sprintf("With observation the median delay is %.3g times that without [%.3g, %.3g].", c.Value, c.Low, c.High)
+}
+
+// terms explains the columns of the delays.
+func (r *Result) terms() string {
+	if r.Slowest == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" Percentiles with 95 %% bounds; “of slow”: its mean in %s.", r.slow())
 }
 
 func (r *Result) followed() string {
