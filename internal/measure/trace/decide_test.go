@@ -131,6 +131,23 @@ func TestCostOfTooFewRounds(t *testing.T) {
 	}
 }
 
+// A generator that could not send the load says so.
+func TestLoadMissed(t *testing.T) {
+	r := hops(200e3, 12e3, 48e3)
+	trial := record.Trial{Delivery: &record.Delivery{SentBits: 1_800_000_000}, Marks: []string{record.MarkLoadMissed, record.MarkLate}}
+	r.Sent, r.Marks = sentOf([]record.Trial{trial, trial})
+	r.Load = 900e9
+	r.decide()
+	var out bytes.Buffer
+	testenv.Must(t, Document("ran", []*Result{r}).Text(&out, 80))
+	text := strings.Join(strings.Fields(out.String()), " ")
+	for _, want := range []string{"Mark “load missed”: 1.8Gbps were sent of 900Gbps", "Mark “late sender”: one packet in a hundred"} {
+		if strings.Count(text, want) != 1 {
+			t.Errorf("no %q in:\n%s", want, out.String())
+		}
+	}
+}
+
 // slow is many packets with the same delay.
 func slow(ns int64) []int64 {
 	var all []int64

@@ -32,17 +32,20 @@ const Decisive = 99
 
 // Result is a traced path.
 type Result struct {
-	Path     string  `json:"path"`
-	From     string  `json:"from"`
-	To       string  `json:"to"`
-	Payload  int     `json:"payload_bytes"`
-	Load     float64 `json:"load_bps"` // payload offered, bit/s
-	Rounds   int     `json:"rounds"`
-	Trial    float64 `json:"trial_s"`
-	Sampling int     `json:"sampling"` // one of so many packets was followed
-	Packets  int     `json:"packets"`  // that were seen at every port
-	Slowest  int     `json:"slowest"`  // of these, counted as slow: those at or beyond Decisive, but at least ten; 0: too few packets
-	Hops     []Hop   `json:"hops"`
+	Path    string  `json:"path"`
+	From    string  `json:"from"`
+	To      string  `json:"to"`
+	Payload int     `json:"payload_bytes"`
+	Load    float64 `json:"load_bps"` // payload offered, bit/s
+	Sent    float64 `json:"sent_bps"` // payload sent in observed trials, bit/s
+	// Marks are doubts about the observed trials: the Mark constants of record.
+	Marks    []string `json:"marks"`
+	Rounds   int      `json:"rounds"`
+	Trial    float64  `json:"trial_s"`
+	Sampling int      `json:"sampling"` // one of so many packets was followed
+	Packets  int      `json:"packets"`  // that were seen at every port
+	Slowest  int      `json:"slowest"`  // of these, counted as slow: those at or beyond Decisive, but at least ten; 0: too few packets
+	Hops     []Hop    `json:"hops"`
 	// Whole is from the first port to the last, by the same packets.
 	Whole Hop `json:"whole"`
 	// Hidden are ports at which nothing can be observed, and why.
@@ -117,6 +120,7 @@ func (t *Trace) Result() (*Result, error) {
 		Path: tr.Path.Name, From: tr.points[0].end.String(), To: tr.points[len(tr.points)-1].end.String(),
 		Payload: tr.payload(), Load: float64(tr.params.Bitrate), Rounds: tr.Options.Rounds, Trial: tr.Options.Duration.Seconds(), Sampling: int(tr.keep),
 	}
+	r.Sent, r.Marks = sentOf(t.observed)
 	r.Hidden = tr.hidden(t.stages)
 	var all [][]int64
 	for _, p := range t.passages {
@@ -134,6 +138,20 @@ func (t *Trace) Result() (*Result, error) {
 	r.decide()
 	r.Cost = t.cost()
 	return r, nil
+}
+
+// sentOf is the mean rate of payload that trials sent, bit/s, and all their marks.
+func sentOf(trials []record.Trial) (bps float64, marks []string) {
+	marks = []string{}
+	for _, t := range trials {
+		bps += float64(t.Delivery.SentBits) / float64(len(trials))
+		for _, m := range t.Marks {
+			if !slices.Contains(marks, m) {
+				marks = append(marks, m)
+			}
+		}
+	}
+	return bps, marks
 }
 
 // share divides the delay of the slowest packets among the hops.

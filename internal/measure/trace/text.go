@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/internal/result/report"
 	"github.com/drayage/dray/internal/result/report/document"
 	"github.com/drayage/dray/internal/result/verdict"
 )
@@ -28,6 +30,7 @@ func (r *Result) section() document.Section {
 		fmt.Sprintf("%s of payload in packets of %d B, %d × %v observed; %s.%s",
 			verdict.FormatBitrate(r.Load), r.Payload, r.Rounds, time.Duration(r.Trial*float64(time.Second)), r.followed(), r.terms()),
 	}
+	notes = append(notes, r.doubts()...)
 	if r.Cost != nil {
 		notes = append(notes, r.Cost.text(r.Rounds))
 	}
@@ -98,6 +101,19 @@ func (r *Result) terms() string {
 		return ""
 	}
 	return fmt.Sprintf(" Percentiles with 95 %% bounds; “of slow”: its mean in %s.", r.slow())
+}
+
+// doubts explains the marks.
+func (r *Result) doubts() []string {
+	var notes []string
+	for _, mark := range r.Marks {
+		note := fmt.Sprintf("Mark “%s”: %s.", mark, report.Meaning(mark))
+		if mark == record.MarkLoadMissed {
+			note = fmt.Sprintf("Mark “%s”: %s were sent of %s, so the figures are of that load.", mark, verdict.FormatBitrate(r.Sent), verdict.FormatBitrate(r.Load))
+		}
+		notes = append(notes, note)
+	}
+	return notes
 }
 
 func (r *Result) followed() string {
