@@ -11,11 +11,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/drayage/dray/internal/measure/chainrun"
+	"github.com/drayage/dray/internal/measure/runner"
 	"github.com/drayage/dray/internal/measure/trace"
 	"github.com/drayage/dray/internal/plan"
 	"github.com/drayage/dray/internal/spec/parse"
 	"github.com/drayage/dray/internal/spec/units"
 )
+
+// leastRounds is how many rounds have intervals.
+const leastRounds = 2
 
 // traceFlags are the options of `dray trace`.
 type traceFlags struct {
@@ -31,9 +35,10 @@ func (a *app) traceCommand() *cobra.Command {
 		Short: "Show in which link or function of a path packets spend their time",
 		Long: "Send packets along a path of a running chain, observe them at every port on the way, and show for each link and\n" +
 			"each function the delay, the loss, the rate and the use of CPUs, and which of them decides. The functions between\n" +
-			"the path's ends must run; at its ends `dray` itself sends and receives. Without PATH it traces all paths of the\n" +
-			"chain file. docs/method.md says what is observed where, and how exact it is. Every second trial runs without\n" +
-			"observation, which shows what observing costs.",
+			"the path's ends should run: a note names those that ended, where only the kernel can pass packets on. At its ends\n" +
+			"`dray` itself sends and receives. Without PATH it traces all paths of the chain file. Ctrl-C shows the finished\n" +
+			"rounds, if there are two. docs/method.md says what is observed where, and how exact it is. Every second trial runs\n" +
+			"without observation, which shows what observing costs.",
 		Example: "  dray trace ran-path\n  dray trace ran-path dl --load 200Mbps\n  dray trace ran-path dl --back",
 		Args:    args(cobra.RangeArgs(1, 2)),
 		RunE: func(cmd *cobra.Command, argv []string) error {
@@ -61,8 +66,8 @@ func (f *traceFlags) check() error {
 	switch {
 	case f.options.Duration < 100*time.Millisecond || f.options.Duration > time.Minute:
 		return usageError("--duration %v: give 100ms to 1m", f.options.Duration)
-	case f.options.Rounds < 2 || f.options.Rounds > 1000:
-		return usageError("--rounds %d: give 2 to 1000", f.options.Rounds)
+	case f.options.Rounds < leastRounds || f.options.Rounds > 1000:
+		return usageError("--rounds %d: give %d to 1000", f.options.Rounds, leastRounds)
 	case f.load == "":
 		return nil
 	}
@@ -88,17 +93,51 @@ func (a *app) trace(ctx context.Context, name string, paths []string, f traceFla
 	var results []*trace.Result
 	for _, p := range chosen {
 		tracer := trace.Tracer{Live: live, Input: input, Path: p, Options: f.options, Say: func(text string) { a.progress("%s", text) }}
-		seen, err := tracer.Run(ctx)
-		if err != nil {
-			return asUsage(err)
+		r, err := tracePath(ctx, &tracer)
+		if r != nil {
+			results = append(results, r)
 		}
-		r, err := seen.Result()
 		if err != nil {
-			return err
+			return errors.Join(a.printInterrupted(ctx, name, results), err)
 		}
-		results = append(results, r)
 	}
 	return a.printTraces(name, results)
+}
+
+// tracePath traces one path. If it is interrupted, the error says so, and the result is that of
+// the finished rounds; nil if these are too few.
+func tracePath(ctx context.Context, tracer *trace.Tracer) (*trace.Result, error) {
+	seen, err := tracer.Run(ctx)
+	finished := 0
+	if seen != nil {
+		finished = seen.Rounds()
+	}
+	if ctx.Err() != nil {
+		err = interruptedTrace(tracer.Path.Name, finished, tracer.Options.Rounds)
+	}
+	if err != nil && !worthShowing(ctx, finished) {
+		return nil, asUsage(err)
+	}
+	r, failed := seen.Result()
+	return r, errors.Join(err, failed)
+}
+
+// worthShowing reports whether a trace that failed was interrupted after enough rounds.
+func worthShowing(ctx context.Context, finished int) bool {
+	return ctx.Err() != nil && finished >= leastRounds
+}
+
+// interruptedTrace is the error of a trace that a signal ended.
+func interruptedTrace(path string, finished, rounds int) error {
+	return fmt.Errorf("%w after %d of %d rounds of path %s", runner.ErrInterrupted, finished, rounds, path)
+}
+
+// printInterrupted prints what an interrupted trace has, if anything.
+func (a *app) printInterrupted(ctx context.Context, chainName string, results []*trace.Result) error {
+	if ctx.Err() == nil || len(results) == 0 {
+		return nil
+	}
+	return a.printTraces(chainName, results)
 }
 
 // asUsage gives an error of the load the exit code of a wrong option.

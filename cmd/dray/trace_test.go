@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/drayage/dray/internal/measure/trace"
@@ -32,5 +33,18 @@ func TestTooLittleLoadIsWrongUsage(t *testing.T) {
 	}
 	if err := asUsage(errors.New("other")); codeOf(err) != exitError {
 		t.Errorf("%v has code %d", err, codeOf(err))
+	}
+}
+
+// A signal ends a trace with words of its own, not those of a context.
+func TestInterruptedTraceSaysHowFarItCame(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(signalError{syscall.SIGINT})
+	if worthShowing(ctx, 1) || !worthShowing(ctx, 2) || worthShowing(context.Background(), 2) {
+		t.Error("an interrupted trace is shown from two rounds on, and a failed one never")
+	}
+	err := ended(ctx, interruptedTrace("dl", 3, 20))
+	if got := err.Error(); got != "interrupted after 3 of 20 rounds of path dl" || codeOf(err) != 130 {
+		t.Errorf("%q with code %d", got, codeOf(err))
 	}
 }

@@ -7,7 +7,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/drayage/dray/internal/node"
+	"github.com/drayage/dray/internal/plan"
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/result/stats"
 	"github.com/drayage/dray/test/testenv"
@@ -145,6 +148,48 @@ func TestLoadMissed(t *testing.T) {
 		if strings.Count(text, want) != 1 {
 			t.Errorf("no %q in:\n%s", want, out.String())
 		}
+	}
+}
+
+// Of an interrupted trace the finished rounds count, and only these.
+func TestInterruptedTrace(t *testing.T) {
+	trial := record.Trial{Delivery: &record.Delivery{Sent: 30, SentBits: 1000}, Duration: time.Second}
+	tr := &Trace{
+		tracer: &Tracer{Path: &plan.Path{Name: "p"}, Options: Options{Rounds: 20}, points: []point{{}, {}}},
+		stages: []stage{{to: 1}}, rounds: 2, plain: []record.Trial{trial, trial}, busy: make([]map[string]Busy, 2), stopped: []string{"r (exited)"},
+	}
+	for range 3 { // the third without its counterpart
+		p := passage{entered: []uint64{30}, passed: []uint64{30}, delays: [][]int64{nil}, rates: []float64{30}}
+		for range 30 {
+			p.delays[0], p.whole = append(p.delays[0], 1000), append(p.whole, []int64{1000})
+		}
+		tr.passages, tr.observed = append(tr.passages, p), append(tr.observed, trial)
+	}
+	tr.cut()
+	r, err := tr.Result()
+	testenv.Must(t, err)
+	if r.Rounds != 2 || r.Packets != 60 {
+		t.Errorf("%d rounds, %d packets", r.Rounds, r.Packets)
+	}
+	var out bytes.Buffer
+	testenv.Must(t, Document("ran", []*Result{r}).Text(&out, 0))
+	for _, want := range []string{"Interrupted after 2 of 20 rounds.", "Not running: r (exited)."} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in:\n%s", want, out.String())
+		}
+	}
+}
+
+// Functions of the path whose command has ended are named, also if nothing came through.
+func TestStopped(t *testing.T) {
+	got := stopped([]string{"r", "s", "u"}, []node.FunctionStatus{
+		{Name: "a", Phase: node.PhaseExited}, {Name: "r", Phase: node.PhaseExited}, {Name: "s", Phase: node.PhaseRunning}, {Name: "u", Phase: node.PhaseNone},
+	})
+	if !slices.Equal(got, []string{"r (exited)"}) {
+		t.Errorf("%q", got)
+	}
+	if err := (&Result{Path: "p", Stopped: got}).nothing(); !strings.Contains(err.Error(), "r (exited)") {
+		t.Errorf("%v", err)
 	}
 }
 

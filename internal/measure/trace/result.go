@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/drayage/dray/internal/node"
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/result/stats"
 )
@@ -22,6 +23,17 @@ type Trace struct {
 	plain    []record.Trial    // trials without taps
 	busy     []map[string]Busy // of the functions in these
 	rest     map[string]Busy   // of the functions without traffic
+	rounds   int               // that are finished
+	stopped  []string          // functions of the path whose command does not run
+}
+
+// Rounds is how many rounds are finished.
+func (t *Trace) Rounds() int { return t.rounds }
+
+// cut removes the trials of an unfinished round.
+func (t *Trace) cut() {
+	t.passages, t.observed = t.passages[:t.rounds], t.observed[:t.rounds]
+	t.plain, t.busy = t.plain[:t.rounds], t.busy[:t.rounds]
 }
 
 // Percentiles are those of every delay.
@@ -41,6 +53,7 @@ type Result struct {
 	// Marks are doubts about the observed trials: the Mark constants of record.
 	Marks    []string `json:"marks"`
 	Rounds   int      `json:"rounds"`
+	Asked    int      `json:"-"` // rounds, over Rounds if it was interrupted
 	Trial    float64  `json:"trial_s"`
 	Sampling int      `json:"sampling"` // one of so many packets was followed
 	Packets  int      `json:"packets"`  // that were seen at every port
@@ -50,6 +63,9 @@ type Result struct {
 	Whole Hop `json:"whole"`
 	// Hidden are ports at which nothing can be observed, and why.
 	Hidden []string `json:"hidden,omitempty"`
+	// Stopped are functions of the path whose command does not run, with their phase: the
+	// kernel alone can pass packets on there.
+	Stopped []string `json:"stopped,omitempty"`
 	// Decides says in one sentence what adds most to the delay of slow packets, and Slow why
 	// that may be; empty: nothing is known.
 	Decides string `json:"decides"`
@@ -118,7 +134,7 @@ func (t *Trace) Result() (*Result, error) {
 	tr := t.tracer
 	r := &Result{
 		Path: tr.Path.Name, From: tr.points[0].end.String(), To: tr.points[len(tr.points)-1].end.String(),
-		Payload: tr.payload(), Load: float64(tr.params.Bitrate), Rounds: tr.Options.Rounds, Trial: tr.Options.Duration.Seconds(), Sampling: int(tr.keep),
+		Payload: tr.payload(), Load: float64(tr.params.Bitrate), Rounds: t.rounds, Asked: tr.Options.Rounds, Stopped: t.stopped, Trial: tr.Options.Duration.Seconds(), Sampling: int(tr.keep),
 	}
 	r.Sent, r.Marks = sentOf(t.observed)
 	r.Hidden = tr.hidden(t.stages)
@@ -128,7 +144,7 @@ func (t *Trace) Result() (*Result, error) {
 	}
 	r.Packets, r.Slowest = len(all), slowest(len(all))
 	if r.Packets == 0 {
-		return nil, fmt.Errorf("path %s: no packet was seen at every port of the path: does a function on it change what is in the packets?", r.Path)
+		return nil, r.nothing()
 	}
 	for i, s := range t.stages {
 		r.Hops = append(r.Hops, t.hop(s, i))
@@ -138,6 +154,26 @@ func (t *Trace) Result() (*Result, error) {
 	r.decide()
 	r.Cost = t.cost()
 	return r, nil
+}
+
+// nothing is the error of a path on which no packet came through.
+func (r *Result) nothing() error {
+	if len(r.Stopped) > 0 {
+		return fmt.Errorf("path %s: no packet was seen at every port of the path, and not all of its functions run: %s; `dray logs` may say why", r.Path, strings.Join(r.Stopped, ", "))
+	}
+	return fmt.Errorf("path %s: no packet was seen at every port of the path: does a function on it change what is in the packets?", r.Path)
+}
+
+// stopped are those of the functions whose command ended, and how.
+func stopped(functions []string, statuses []node.FunctionStatus) []string {
+	var list []string
+	for _, st := range statuses {
+		ended := []node.Phase{node.PhaseRestarting, node.PhaseExited, node.PhaseFailed, node.PhaseGone}
+		if slices.Contains(functions, st.Name) && slices.Contains(ended, st.Phase) {
+			list = append(list, fmt.Sprintf("%s (%s)", st.Name, st.Phase))
+		}
+	}
+	return list
 }
 
 // sentOf is the mean rate of payload that trials sent, bit/s, and all their marks.

@@ -103,9 +103,15 @@ func (r *Result) terms() string {
 	return fmt.Sprintf(" Percentiles with 95 %% bounds; “of slow”: its mean in %s.", r.slow())
 }
 
-// doubts explains the marks.
+// doubts are what the figures do not show, and the marks.
 func (r *Result) doubts() []string {
 	var notes []string
+	if r.Rounds < r.Asked {
+		notes = append(notes, fmt.Sprintf("Interrupted after %d of %d rounds.", r.Rounds, r.Asked))
+	}
+	if len(r.Stopped) > 0 {
+		notes = append(notes, "Not running: "+strings.Join(r.Stopped, ", ")+". The kernel alone passed the packets on there.")
+	}
 	for _, mark := range r.Marks {
 		note := fmt.Sprintf("Mark “%s”: %s.", mark, report.Meaning(mark))
 		if mark == record.MarkLoadMissed {

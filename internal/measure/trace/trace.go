@@ -62,7 +62,8 @@ type Tracer struct {
 	keep   sampling
 }
 
-// Run traces, and returns what was seen in each trial.
+// Run traces, and returns what was seen in each trial. If a trial fails, or ctx ends, it returns
+// the finished rounds with the error; nil if nothing was begun.
 func (t *Tracer) Run(ctx context.Context) (*Trace, error) {
 	t.points = points(t.Live.State.Plan, t.Path, t.Options.Back)
 	var err error
@@ -80,15 +81,27 @@ func (t *Tracer) Run(ctx context.Context) (*Trace, error) {
 		return nil, err
 	}
 	for round := range t.Options.Rounds {
-		t.Say(fmt.Sprintf("Tracing path %s, round %d of %d", t.Path.Name, round+1, t.Options.Rounds))
-		// In turns, so that what changes slowly does not count for one of the two.
-		for i := range 2 {
-			if err := t.trial(ctx, out, (round+i)%2 == 0); err != nil {
-				return nil, err
-			}
+		if err = t.round(ctx, out, round); err != nil {
+			break
+		}
+		out.rounds++
+	}
+	out.cut()
+	statuses, _, failed := t.Live.Status()
+	out.stopped = stopped(t.Path.Through(), statuses)
+	return out, errors.Join(err, failed)
+}
+
+// round is one trial that is observed and one that is not, in turns, so that what changes slowly
+// does not count for one of the two.
+func (t *Tracer) round(ctx context.Context, out *Trace, round int) error {
+	t.Say(fmt.Sprintf("Tracing path %s, round %d of %d", t.Path.Name, round+1, t.Options.Rounds))
+	for i := range 2 {
+		if err := t.trial(ctx, out, (round+i)%2 == 0); err != nil {
+			return err
 		}
 	}
-	return out, nil
+	return nil
 }
 
 // LoadError says that a trial would send too few packets.
