@@ -37,6 +37,14 @@ type numaNode struct {
 	listed bool  // the chain lists cpus; else they are numbered
 }
 
+// String is the node in the words of the chain: "h0", "NUMA node 1 of h0".
+func (n numaNode) String() string {
+	if n.of > 1 {
+		return fmt.Sprintf("NUMA node %d of %s", n.index, n.host)
+	}
+	return n.host
+}
+
 // unlimited is the memory of a host that states none. Sums of it do not overflow.
 const unlimited = 1 << 56
 

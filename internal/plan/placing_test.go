@@ -16,6 +16,7 @@ import (
 
 	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/inventory"
+	"github.com/drayage/dray/internal/spec/units"
 )
 
 // exampleWith is examples/placement.yaml with one text in place of another.
@@ -125,6 +126,29 @@ func TestRelaxationsInTheWordsOfTheChain(t *testing.T) {
 	} {
 		if v := refusal(t, exampleWith(t, c.replace...), withTunnels(t)); v.Hard != c.hard || !strings.Contains(v.Fix, c.want) {
 			t.Errorf("%v: hard %v, fix %q; want %v, %q", c.replace, v.Hard, v.Fix, c.hard, c.want)
+		}
+	}
+}
+
+// TestMoreOfTheNodeThatNeedsIt: the larger node is not always the one that is too small.
+func TestMoreOfTheNodeThatNeedsIt(t *testing.T) {
+	node := func(cpus int, memory units.Bytes) chain.NUMANode {
+		return chain.NUMANode{CPUs: chain.CPURequest{Count: cpus}, Memory: memory}
+	}
+	for want, memory := range map[string]units.Bytes{"1 more CPU on NUMA node 1 of h1": 0, "1Gi more memory on NUMA node 1 of h1": 2 << 30} {
+		c := pair()
+		c.Hosts = &chain.Hosts{Names: []string{"h1", "h2"}, Underlay: chain.Underlay{MTU: 1600},
+			Machines: []chain.Machine{{Name: "h1", NUMA: []chain.NUMANode{node(4, 4<<30), node(2, 1<<30)}}, {Name: "h2", NUMA: []chain.NUMANode{node(1, 1<<30)}}},
+			Lines:    []chain.HostLine{{Between: []string{"h1", "h2"}}}}
+		for i, cpus := range []int{4, 3} {
+			f := &c.Functions[i]
+			f.Host, f.CPUs.Count = "h1", cpus
+			if memory > 0 {
+				f.CPUs.Count, f.Memory = cpus-i*2, memory
+			}
+		}
+		if v := refusal(t, c, withTunnels(t)); !strings.Contains(v.Fix, want) {
+			t.Errorf("the fix is %q, want %q", v.Fix, want)
 		}
 	}
 }

@@ -168,9 +168,9 @@ func (s *placing) relaxationText(r place.Relaxation) string {
 		if r.Amount > 1 {
 			more = fmt.Sprintf("%d more CPUs", r.Amount)
 		}
-		return fmt.Sprintf("%s on %s", more, h.Names[r.Index])
+		return fmt.Sprintf("%s on %s", more, s.nodes[r.Index])
 	case place.KindMemory:
-		return fmt.Sprintf("%v more memory on %s", units.Bytes(r.Amount), h.Names[r.Index])
+		return fmt.Sprintf("%v more memory on %s", units.Bytes(r.Amount), s.nodes[r.Index])
 	}
 	return fmt.Sprintf("another host or other CPUs for %s", s.chain.Functions[r.Index].Name)
 }

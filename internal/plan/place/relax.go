@@ -129,10 +129,11 @@ func Conflict(m *Model) []Limit {
 	return kept
 }
 
-// Relaxation is one change with which the model has a placement.
+// Relaxation is one change with which the model has a placement. Its Index is a node for
+// CPUs and memory: a function cannot use those of two nodes.
 type Relaxation struct {
 	Limit
-	// Amount is the least that helps: CPUs or bytes more on a host, bit/s of lines in
+	// Amount is the least that helps: CPUs or bytes more on a node, bit/s of lines in
 	// all, ns less on each line of a group, or ns more for a link or
 	// a path. 0 for a pin, which goes.
 	Amount uint64
@@ -146,7 +147,7 @@ const (
 )
 
 // Relaxations are, for each kind of limit, the smallest change of one limit that helps:
-// of one group of lines, one link, one host or one function. A large model is not
+// of one group of lines, one link, one node or one function. A large model is not
 // searched.
 func Relaxations(m *Model) []Relaxation {
 	if !small(m) || Possible(m) {
@@ -162,8 +163,8 @@ func Relaxations(m *Model) []Relaxation {
 		{KindLink, len(m.Links), uint64(time.Second)},
 		{KindPath, len(m.Paths), uint64(time.Second)},
 		{KindRate, m.groups(), m.demand()/rateStep + 1},
-		{KindCPUs, m.Hosts, m.wanted()},
-		{KindMemory, m.Hosts, m.asked()/memoryStep + 1},
+		{KindCPUs, len(m.Nodes), m.wanted()},
+		{KindMemory, len(m.Nodes), m.asked()/memoryStep + 1},
 	} {
 		if r, ok := smallest(m, k.kind, k.n, k.most); ok {
 			all = append(all, r)
@@ -209,7 +210,7 @@ func stepOf(kind Kind) uint64 {
 	return 1
 }
 
-// changed is the model with one limit relaxed by so many steps.
+// changed is the model with one limit relaxed by so many steps; l is that of a Relaxation.
 func (m *Model) changed(l Limit, steps uint64) *Model {
 	c := m.clone()
 	amount := steps * stepOf(l.Kind)
@@ -229,9 +230,9 @@ func (m *Model) changed(l Limit, steps uint64) *Model {
 	case KindPath:
 		c.Paths[l.Index].MaxDelay = longer(c.Paths[l.Index].MaxDelay, time.Duration(amount))
 	case KindCPUs:
-		c.Nodes[c.largest(l.Index)].CPUs += int(amount)
+		c.Nodes[l.Index].CPUs += int(amount)
 	case KindMemory:
-		c.Nodes[c.largest(l.Index)].Memory += amount
+		c.Nodes[l.Index].Memory += amount
 	}
 	return c
 }
@@ -251,17 +252,6 @@ func longer(d, more time.Duration) time.Duration {
 		return d
 	}
 	return d + more
-}
-
-// largest is the host's node with the most CPUs.
-func (m *Model) largest(host int) int {
-	best := -1
-	for n, node := range m.Nodes {
-		if node.Host == host && (best < 0 || node.CPUs > m.Nodes[best].CPUs) {
-			best = n
-		}
-	}
-	return best
 }
 
 func (m *Model) longest() (d time.Duration) {
