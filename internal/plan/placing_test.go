@@ -121,11 +121,33 @@ func TestRelaxationsInTheWordsOfTheChain(t *testing.T) {
 		{[]string{"{name: core, cpus: 32", "{name: core, cpus: 10"}, true, "2 more CPUs on core"},
 		{[]string{"{name: core, cpus: 32, memory: 128Gi}", "{name: core, cpus: 32, memory: 15Gi}"}, true, "1Gi more memory on core"},
 		{[]string{"rate: 10Gbps, length: 7km", "rate: 100Mbps, length: 7km"}, false, "for the line from site to edge"},
-		{[]string{"    cpus: 12\n", "    cpus: 12\n    host: edge\n"}, true, "another host or other CPUs for upf"},
+		{[]string{"    cpus: 12\n", "    cpus: 12\n    host: edge\n"}, true, "another host for upf"},
+		{[]string{"    cpus: 12\n", "    cpus: 0-11\n    host: edge\n"}, true, "another host or other CPUs for upf"},
+		{[]string{"    cpus: 12\n", "    cpus: 40-51\n"}, true, "other CPUs for upf"},
 		{[]string{"length: 7km", "length: 60km", "latency: 10ms", "latency: 1us"}, false, "no single change helps"},
 	} {
 		if v := refusal(t, exampleWith(t, c.replace...), withTunnels(t)); v.Hard != c.hard || !strings.Contains(v.Fix, c.want) {
 			t.Errorf("%v: hard %v, fix %q; want %v, %q", c.replace, v.Hard, v.Fix, c.hard, c.want)
+		}
+	}
+}
+
+// TestAShorterLineAsTheFileTakesIt: whole microseconds of the delay, and both parts of a
+// line if neither is enough.
+func TestAShorterLineAsTheFileTakesIt(t *testing.T) {
+	for _, c := range []struct {
+		line chain.HostLine
+		less units.Duration
+		want string
+	}{
+		{chain.HostLine{Delay: 100e3}, 40500, "41us less delay"},
+		{chain.HostLine{Length: 7000}, 5500, "1.1 km less fibre"},
+		{chain.HostLine{Delay: 60e3, Length: 7000}, 60e3, "a line with length but no delay"},
+		{chain.HostLine{Delay: 60e3, Length: 7000}, 62500, "no delay and 0.5 km less fibre"},
+		{chain.HostLine{Length: 7030}, 35500, "a line without delay or length"},
+	} {
+		if got := shorterText(c.line, c.less); got != c.want {
+			t.Errorf("%v less of %+v is %q, want %q", c.less, c.line, got, c.want)
 		}
 	}
 }
@@ -194,6 +216,10 @@ func TestSimulatedHostsShareTheMachine(t *testing.T) {
 	inv.Qdiscs = []inventory.Item{{Name: "netem", Status: inventory.OK}}
 	c.Links[0].Requires = chain.Requires{Latency: 1e6, Percentile: 99}
 	if v := refusal(t, c, inv); !strings.HasPrefix(v.Fix, "a delay of 500us for the underlay, or ") {
+		t.Errorf("the fix is %q", v.Fix)
+	}
+	c.Links[0].Requires.Latency = 500e3
+	if v := refusal(t, c, inv); !strings.HasPrefix(v.Fix, "no delay for the underlay, or ") {
 		t.Errorf("the fix is %q", v.Fix)
 	}
 }

@@ -172,21 +172,51 @@ func (s *placing) relaxationText(r place.Relaxation) string {
 	case place.KindMemory:
 		return fmt.Sprintf("%v more memory on %s", units.Bytes(r.Amount), s.nodes[r.Index])
 	}
-	return fmt.Sprintf("another host or other CPUs for %s", s.chain.Functions[r.Index].Name)
+	return unpinText(&s.chain.Functions[r.Index])
 }
 
-// delayText is a shorter line: in kilometres, if its fibre is long enough.
+// unpinText is what else a function has to name.
+func unpinText(f *chain.Function) string {
+	switch {
+	case f.Host == "":
+		return "other CPUs for " + f.Name
+	case len(f.CPUs.Set) == 0:
+		return "another host for " + f.Name
+	}
+	return "another host or other CPUs for " + f.Name
+}
+
+// delayText is a shorter line or underlay, as the chain file can say it.
 func (s *placing) delayText(r place.Relaxation) string {
-	h, less := s.chain.Hosts, time.Duration(r.Amount)
-	if !h.Lined() {
-		// The way from host to host has two lines.
-		return fmt.Sprintf("a delay of %v for the underlay", max(0, h.Underlay.Delay-units.Duration(2*less)))
+	h, less := s.chain.Hosts, units.Duration(r.Amount)
+	if h.Lined() {
+		l := h.Lines[r.Index]
+		return fmt.Sprintf("%s between %s and %s", shorterText(l, less), l.Between[0], l.Between[1])
 	}
-	l := h.Lines[r.Index]
-	if metres := units.Length(less / chain.FibreDelay); metres <= l.Length {
-		return fmt.Sprintf("%s less fibre between %s and %s", kilometres(metres), l.Between[0], l.Between[1])
+	// The way from host to host has two lines.
+	if 2*less >= h.Underlay.Delay {
+		return "no delay for the underlay"
 	}
-	return fmt.Sprintf("%v less delay between %s and %s", units.Duration(less), l.Between[0], l.Between[1])
+	return fmt.Sprintf("a delay of %v for the underlay", h.Underlay.Delay-2*less)
+}
+
+// shorterText is what takes so much from a line's delay: fibre in kilometres, if it is
+// long enough, or else whole microseconds of the delay, as the field takes them.
+func shorterText(l chain.HostLine, less units.Duration) string {
+	const microsecond = 1000
+	delay := (less + microsecond - 1) / microsecond * microsecond
+	switch fibre := units.Length(less) / units.Length(chain.FibreDelay); {
+	case time.Duration(less) >= l.OneWay():
+		return "a line without delay or length"
+	case fibre <= l.Length:
+		return kilometres(fibre) + " less fibre"
+	case delay < l.Delay:
+		return fmt.Sprintf("%v less delay", delay)
+	case delay == l.Delay:
+		return "a line with length but no delay"
+	}
+	rest := units.Length(less-l.Delay) / units.Length(chain.FibreDelay)
+	return fmt.Sprintf("no delay and %s less fibre", kilometres(rest))
 }
 
 func kilometres(l units.Length) string { return fmt.Sprintf("%.1f km", float64(l)/1000) }

@@ -62,9 +62,9 @@ func DecodeDelay(d *parse.Decoder, n *yaml.Node) units.Duration {
 	v, ok := parse.Positive(d, n, "delay", units.ParseDuration)
 	switch {
 	case ok && v%1000 != 0:
-		d.Fail(n, "write whole microseconds", "the delay of an underlay cannot be %s", v)
+		d.Fail(n, "write whole microseconds", "delay cannot be %s", v)
 	case v > longestDelay:
-		d.Fail(n, "write at most "+longestDelay.String(), "the delay of an underlay cannot be %s", v)
+		d.Fail(n, "write at most "+longestDelay.String(), "delay cannot be %s", v)
 	}
 	return v
 }

@@ -54,7 +54,7 @@ func TestWrongPlacementsAreRefused(t *testing.T) {
 		{`"edge"]`, `"site-1.example"]`, "spec.placement.lines[0].between: a line joins two different places; name two places"},
 		{`"edge"]`, `"edge","x"]`, "spec.placement.lines[0].between: a line joins two"},
 		{`"length":"7km"}`, `"length":"7km"},{"between":["edge","site-1.example"]}`, `spec.placement.lines[1]: two lines join "edge" and "site-1.example"; describe the faster one`},
-		{`"20us"`, `"20ns"`, "spec.placement.lines[0].delay: the delay of an underlay cannot be 20ns; write whole microseconds"},
+		{`"20us"`, `"20ns"`, "spec.placement.lines[0].delay: delay cannot be 20ns; write whole microseconds"},
 		{`"topologyKey":"topology.kubernetes.io/zone"`, `"topologyKey":"a b"`, `spec.placement.topologyKey: a label cannot be "a b"`},
 		{`"lines":[`, `"line":[`, `unknown field "line" in placement; did you mean "lines"?`},
 		{`"pool":"ran"`, `"-pool":"ran"`, `a label cannot be "-pool"`},
