@@ -5,6 +5,7 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"strconv"
 
 	"github.com/drayage/dray/internal/spec/chain"
@@ -113,7 +114,7 @@ func (e estimate) judgeLoss() Evidence {
 		ev.Expected, ev.Source = unknown, noEvidence
 		return ev
 	}
-	ev.Expected = fmt.Sprint(threeDigits(f.value))
+	ev.Expected = lossText(f.value)
 	ev.Source = f.source
 	ev.Meets = f.value <= float64(limit)
 	return ev
@@ -217,6 +218,25 @@ const (
 func threeDigits(v float64) units.Ratio {
 	r, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 3, 64), 64) // parses its own output
 	return units.Ratio(r)
+}
+
+// lossText is a loss with three digits, rounded up: what is allowed by it is enough.
+func lossText(v float64) string {
+	r := float64(threeDigits(v))
+	if r < v {
+		step := math.Pow(10, math.Floor(math.Log10(v))-2)
+		r = float64(threeDigits(r + step))
+	}
+	return fmt.Sprint(units.Ratio(r))
+}
+
+// allow is the beginning of a fix: to allow what is expected, or less load if everything
+// would be lost.
+func (ev Evidence) allow() string {
+	if ev.Requirement == "packet_loss_ratio" && ev.Expected == lossText(1) {
+		return "lower the load"
+	}
+	return "allow " + ev.Expected
 }
 
 // roundDown keeps four significant digits of a rate.

@@ -23,7 +23,7 @@ func (e estimate) judgeOnTime() Evidence {
 	}
 	ev.Expected, ev.Source = fmt.Sprintf("%v at p%v", duration(f.value), percentile), f.source
 	if lost.value > 1-float64(share) {
-		ev.Expected = fmt.Sprintf("a loss of %v", threeDigits(lost.value))
+		ev.Expected = "a loss of " + lossText(lost.value)
 		ev.Source = lost.source
 		return ev
 	}

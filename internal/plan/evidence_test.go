@@ -349,3 +349,12 @@ func TestShapeOfMaxBitrate(t *testing.T) {
 		t.Errorf("a link without qos or max_bitrate is shaped: %+v", q)
 	}
 }
+
+// What is allowed by a printed loss is enough: it is never rounded down.
+func TestALossIsRoundedUp(t *testing.T) {
+	for v, want := range map[float64]string{0.01: "0.01", 0.1234: "0.124", 0.12301: "0.124", 1.2341e-6: "1.24e-6", 0.9999: "1", 0: "0", 0.6: "0.6"} {
+		if got := lossText(v); got != want {
+			t.Errorf("%v is %s, want %s", v, got, want)
+		}
+	}
+}

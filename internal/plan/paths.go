@@ -176,8 +176,8 @@ func (p *Path) judgeLoss() Evidence {
 		}
 		passed *= 1 - float64(t.LossRatio)
 	}
-	lost := 1 - passed
-	ev.Expected, ev.Source, ev.Meets = fmt.Sprint(threeDigits(lost)), p.sumOf("losses"), lost <= float64(limit)
+	lost := math.Round((1-passed)*1e12) / 1e12 // without the rounding errors of the product
+	ev.Expected, ev.Source, ev.Meets = lossText(lost), p.sumOf("losses"), lost <= float64(limit)
 	return ev
 }
 
@@ -209,7 +209,7 @@ func (p *planner) violatePath(c *chain.Path, path *Path) {
 			Subject:    "path " + path.Name,
 			Constraint: ev.Requirement + " " + ev.Required,
 			Reason:     fmt.Sprintf("its links are expected to give %s (%s)", ev.Expected, ev.Source),
-			Fix:        fmt.Sprintf("allow %s, use faster links, or set on_infeasible: warn under policy to measure it anyway", ev.Expected),
+			Fix:        ev.allow() + ", use faster links, or set on_infeasible: warn under policy to measure it anyway",
 			Pos:        at(c.Requires.Pos, ev.Requirement, c.Pos),
 		}
 		if ev.Expected == unknown {

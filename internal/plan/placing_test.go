@@ -22,7 +22,12 @@ import (
 // exampleWith is examples/placement.yaml with one text in place of another.
 func exampleWith(t *testing.T, replace ...string) *chain.Chain {
 	t.Helper()
-	text, err := os.ReadFile("../../examples/placement.yaml")
+	return exampleFile(t, "placement.yaml", replace...)
+}
+
+func exampleFile(t *testing.T, file string, replace ...string) *chain.Chain {
+	t.Helper()
+	text, err := os.ReadFile("../../examples/" + file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +36,7 @@ func exampleWith(t *testing.T, replace ...string) *chain.Chain {
 			t.Fatalf("the example has no %q", replace[i])
 		}
 	}
-	c, err := chain.Parse("placement.yaml", []byte(strings.NewReplacer(replace...).Replace(string(text))))
+	c, err := chain.Parse(file, []byte(strings.NewReplacer(replace...).Replace(string(text))))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +129,7 @@ func TestRelaxationsInTheWordsOfTheChain(t *testing.T) {
 		{[]string{"    cpus: 12\n", "    cpus: 12\n    host: edge\n"}, true, "another host for upf"},
 		{[]string{"    cpus: 12\n", "    cpus: 0-11\n    host: edge\n"}, true, "another host or other CPUs for upf"},
 		{[]string{"    cpus: 12\n", "    cpus: 40-51\n"}, true, "other CPUs for upf"},
-		{[]string{"length: 7km", "length: 60km", "latency: 10ms", "latency: 1us"}, false, "no single change helps"},
+		{[]string{"length: 7km", "length: 60km", "latency: 10ms", "latency: 1us"}, false, "no single change of a host"},
 	} {
 		if v := refusal(t, exampleWith(t, c.replace...), withTunnels(t)); v.Hard != c.hard || !strings.Contains(v.Fix, c.want) {
 			t.Errorf("%v: hard %v, fix %q; want %v, %q", c.replace, v.Hard, v.Fix, c.hard, c.want)
@@ -149,6 +154,35 @@ func TestAShorterLineAsTheFileTakesIt(t *testing.T) {
 		if got := shorterText(c.line, c.less); got != c.want {
 			t.Errorf("%v less of %+v is %q, want %q", c.less, c.line, got, c.want)
 		}
+	}
+}
+
+// TestTooMuchLoadIsNamed: lowering it helps, and what is allowed is never a loss of 1.
+func TestTooMuchLoadIsNamed(t *testing.T) {
+	c := exampleFile(t, "ran-path.yaml", "    requires: {latency", "    load: 400Tbps\n    requires: {latency")
+	inv := withTunnels(t)
+	inv.Host.MemoryTotal = 32 << 30
+	_, err := Make(c, inv)
+	var infeasible *Infeasible
+	if !errors.As(err, &infeasible) {
+		t.Fatal(err)
+	}
+	if v := infeasible.Plan.Violations[0]; v.Fix != "a lower load for path dl" {
+		t.Errorf("the fix is %q", v.Fix)
+	}
+	if strings.Contains(err.Error(), "allow 1") || !strings.Contains(err.Error(), "lower the load, use faster links") {
+		t.Error(err)
+	}
+	c.Paths[0].Load = 10e6
+	mustPlan(t, c, inv)
+	inv.Transports = nil
+	if v := refusal(t, c, inv); v.Fix != "do what the links' own violations say" {
+		t.Errorf("without transports the fix is %q", v.Fix)
+	}
+	c = exampleWith(t)
+	c.Links[0].Load, c.Links[0].HasLoad = 400e12, true
+	if v := refusal(t, c, withTunnels(t)); v.Fix != "a lower load for link fh" {
+		t.Errorf("of a link the fix is %q", v.Fix)
 	}
 }
 

@@ -4,6 +4,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,6 +39,8 @@ func (p *planner) violatePlacement(s *placing, proven bool) {
 		v.Reason = "it cannot hold together with " + parse.All(others)
 	case len(conflict) > 0:
 		v.Reason = "no placement has this"
+	default:
+		v.Fix = "do what the links' own violations say"
 	}
 	if !proven {
 		v.Reason += "; the search is not exhaustive for so many functions and hosts"
@@ -131,8 +134,11 @@ func (s *placing) relaxations(p *planner) string {
 			texts = append(texts, s.relaxationText(r))
 		}
 	}
+	if load := s.lowerLoad(p); load != "" {
+		texts = append(texts, load)
+	}
 	if len(texts) == 0 {
-		return "no single change helps: relax several"
+		return "no single change of a host, line, split, load or latency helps: relax several, or lower bitrates or percentiles"
 	}
 	return strings.Join(texts, ", or ")
 }
@@ -144,6 +150,27 @@ func (s *placing) otherSplit(p *planner) string {
 			if other := p.newPlacing(s.chain.WithSplit(f.Name, split)); place.Possible(other.model) {
 				return fmt.Sprintf("split %s instead of %s for %s", split, f.Split, f.Name)
 			}
+		}
+	}
+	return ""
+}
+
+// lowerLoad is the first path or link whose load alone is too much.
+func (s *placing) lowerLoad(p *planner) string {
+	for i, path := range s.chain.Paths {
+		c := *s.chain
+		c.Paths = slices.Clone(c.Paths)
+		c.Paths[i].Load, c.Paths[i].HasLoad = 0, true
+		if path.Load > 0 && place.Possible(p.newPlacing(&c).model) {
+			return "a lower load for path " + path.Name
+		}
+	}
+	for i, link := range s.chain.Links {
+		c := *s.chain
+		c.Links = slices.Clone(c.Links)
+		c.Links[i].Load, c.Links[i].HasLoad = 0, true
+		if link.Load > 0 && place.Possible(p.newPlacing(&c).model) {
+			return "a lower load for link " + link.Name
 		}
 	}
 	return ""

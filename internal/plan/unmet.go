@@ -56,7 +56,7 @@ func unmetFix(ev Evidence, n *needs) string {
 	case ev.Requirement == "min_bitrate", ev.Requirement == "packet_rate":
 		return fmt.Sprintf("require at most %s, or %s", ev.Expected, orMeasure)
 	default:
-		return fmt.Sprintf("allow %s, or %s", ev.Expected, orMeasure)
+		return ev.allow() + ", or " + orMeasure
 	}
 }
 
