@@ -89,8 +89,8 @@ func (p *planner) crowdedOut(f *chain.Function, cpus []int) Violation {
 		Subject:    "function " + f.Name,
 		Constraint: "compute share " + f.Compute.Percent(),
 		Pos:        at(f.FieldPos, "compute", f.Pos),
-		Reason:     "every CPU is pinned to a function that shares none",
-		Fix:        "ask for fewer CPUs in another function, or give it compute",
+		Reason:     "every CPU is pinned to a function or link that cannot share it",
+		Fix:        "ask for fewer CPUs elsewhere; functions with compute and one CPU can share it",
 	}
 	open := slices.DeleteFunc(slices.Clone(cpus), func(cpu int) bool { return !p.shared.open(f, cpu) })
 	if len(open) == 0 {

@@ -104,7 +104,12 @@ func TestNoRoomForAShare(t *testing.T) {
 	c = shares(nil, 0.7)
 	c.Functions = append(c.Functions, function("own"))
 	c.Functions[1].CPUs.Count = 2
-	if _, err := Make(c, inv); err == nil || !strings.Contains(err.Error(), "every CPU is pinned to a function that shares none") {
+	const want = "every CPU is pinned to a function or link that cannot share it; ask for fewer CPUs elsewhere; functions with compute and one CPU can share it"
+	if _, err := Make(c, inv); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v", err)
+	}
+	c.Functions[1].Compute = &chain.Compute{Share: 0.6, Deadline: 10e6} // of two CPUs, so it shares neither
+	if _, err := Make(c, inv); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v", err)
 	}
 }
