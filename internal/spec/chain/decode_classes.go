@@ -3,6 +3,7 @@
 package chain
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -51,7 +52,7 @@ var classFields = []parse.Field[Class]{
 	parse.ReadField("burst", "htb: the size of the class's buckets, at least one frame and less than 4Gi.",
 		schema.Ref("size"), decodeBurst, func(c *Class) *units.Bytes { return &c.Burst }),
 	parse.IntegerField("priority", "htb: classes with a lower number borrow first. Default: 0.", 0, maxPriority, func(c *Class) *int { return &c.Priority }),
-	parse.ValueField("peak", "hfsc, with peak_time: the rate that the class is granted at first, after it was idle.",
+	parse.ValueField("peak", "hfsc, with peak_time: the rate that the class is granted at first, after it was idle. At most the discipline's.",
 		schema.Ref("bitrate"), DecodeShapedRate, func(c *Class) *units.Bitrate { return &c.Peak }),
 	parse.ReadField("peak_time", "hfsc, with peak: for how long. At most 4s.",
 		schema.Ref("duration"), decodeTime("peak_time", 1), func(c *Class) *units.Duration { return &c.PeakTime }),
@@ -69,7 +70,7 @@ func init() { // breaks an initialization cycle
 func classesField() parse.Field[Qdisc] {
 	return parse.Field[Qdisc]{
 		Name:   "classes",
-		Doc:    "prio (required), htb, hfsc: 1 to 8 traffic classes in place of child, only for ports with face native or dpdk on transport shm or ovs-dray. A packet is of the first class that it matches. A class without dscp, pcp and meta takes the rest; if there is none, the last class does. prio sends from the first class that has a packet.",
+		Doc:    "prio (required), htb, hfsc: 1 to 8 traffic classes in place of child, only for ports with face native or dpdk on transport shm or ovs-dray. A packet is of the first class that it matches; no two classes match the same value. A class without dscp, pcp and meta takes the rest; if there is none, the last class does. prio sends from the first class that has a packet.",
 		Form:   schema.List(schema.Ref("class"), 1, maxClasses),
 		Decode: decodeClasses,
 	}
@@ -112,16 +113,18 @@ func checkClasses(d *parse.Decoder, q *Qdisc, values map[string]*yaml.Node) {
 	}
 	sum := units.Bitrate(0)
 	caught := ""
+	owner := map[string]string{} // of each match: its first class
 	for i := range q.Classes {
 		c := &q.Classes[i]
 		c.checkParameters(d, q.Kind, own)
 		c.checkRates(d, q)
+		c.checkMatches(d, owner)
 		sum += c.Rate
 		if !c.CatchesAll() {
 			continue
 		}
 		if caught != "" {
-			d.FailAt(c.Pos, "give it "+classMatchFields, "the classes %s and %s both take all other packets", parse.Quote(caught), parse.Quote(c.Name))
+			d.FailAt(c.Pos, "give "+parse.Quote(c.Name)+" "+classMatchFields, "the classes %s and %s both take all other packets", parse.Quote(caught), parse.Quote(c.Name))
 		}
 		caught = c.Name
 	}
@@ -146,6 +149,27 @@ func (c *Class) checkParameters(d *parse.Decoder, kind string, own []string) {
 	}
 }
 
+// checkMatches refuses what an earlier class matches: the class would get none of it.
+func (c *Class) checkMatches(d *parse.Decoder, owner map[string]string) {
+	match := func(field string, v int) {
+		text := fmt.Sprintf("%s %d", field, v)
+		if first, taken := owner[text]; taken {
+			d.FailAt(c.FieldPos[field], "name it in one class", "the %s of class %s is already of class %s", text, parse.Quote(c.Name), parse.Quote(first))
+			return
+		}
+		owner[text] = c.Name
+	}
+	for _, v := range c.DSCP {
+		match("dscp", v)
+	}
+	for _, v := range c.PCP {
+		match("pcp", v)
+	}
+	if c.Meta != nil {
+		match("meta", *c.Meta)
+	}
+}
+
 // checkRates compares a class's rates with each other and with the discipline's.
 func (c *Class) checkRates(d *parse.Decoder, q *Qdisc) {
 	switch {
@@ -155,6 +179,8 @@ func (c *Class) checkRates(d *parse.Decoder, q *Qdisc) {
 		d.FailAt(c.FieldPos["peak"], "write 10Tbps or less", "peak cannot be %s", c.Peak)
 	case c.Ceil > 0 && c.Ceil < c.Rate:
 		d.FailAt(c.FieldPos["ceil"], "raise ceil or lower rate", "ceil %s is below rate %s", c.Ceil, c.Rate)
+	case q.Rate > 0 && c.Peak > q.Rate:
+		d.FailAt(c.FieldPos["peak"], "lower it, or raise the qdisc's rate", "peak %s is above the qdisc's rate %s", c.Peak, q.Rate)
 	case q.Rate > 0 && c.Ceil > q.Rate:
 		d.FailAt(c.FieldPos["ceil"], "lower it, or raise the qdisc's rate", "ceil %s is above the qdisc's rate %s", c.Ceil, q.Rate)
 	}
