@@ -129,8 +129,11 @@ func (p *planner) checkShares(f *chain.Function, cpu int, free []int) *Violation
 func (p *planner) warnOfShares() {
 	for _, cpu := range slices.Sorted(maps.Keys(p.shared)) {
 		if sum := p.shared.taken(cpu); sum > crowded+rounding {
-			p.warn("CPU %d: its functions have %.4g%% of it together (%s), and the kernel itself needs some: a share may be missed by that; %.4g%% is safe",
-				cpu, 100*sum, p.shared.text(cpu), 100*crowded)
+			who := fmt.Sprintf("its functions have %.4g%% of it together (%s)", 100*sum, p.shared.text(cpu))
+			if all := p.shared[cpu]; len(all) == 1 {
+				who = fmt.Sprintf("function %s has %s of it", all[0].Name, all[0].Compute.Percent())
+			}
+			p.warn("CPU %d: %s, and the kernel itself needs some: a share may be missed by that; %.4g%% is safe", cpu, who, 100*crowded)
 		}
 	}
 }

@@ -131,11 +131,10 @@ func (p *planner) takeCount(f *chain.Function, owner map[int]string) []int {
 		p.violate(Violation{
 			Subject:    "function " + f.Name,
 			Constraint: fmt.Sprintf("cpus %d", f.CPUs.Count),
-			Reason: fmt.Sprintf("needs %d, but only %d of the host's %d CPUs are free",
-				f.CPUs.Count, len(free), of),
-			Fix:  "ask for fewer CPUs, or leave out cpus to let the function use any",
-			Pos:  at(f.FieldPos, "cpus", f.Pos),
-			Hard: true,
+			Reason:     fmt.Sprintf("needs %d, but %s", f.CPUs.Count, freeText(len(free), of)),
+			Fix:        "ask for fewer CPUs, or leave out cpus to let the function use any",
+			Pos:        at(f.FieldPos, "cpus", f.Pos),
+			Hard:       true,
 		})
 		return nil
 	}
@@ -145,6 +144,16 @@ func (p *planner) takeCount(f *chain.Function, owner map[int]string) []int {
 	}
 	slices.Sort(cpus)
 	return cpus
+}
+
+func freeText(free, of int) string {
+	switch free {
+	case 0:
+		return fmt.Sprintf("none of the host's %d CPUs is free", of)
+	case 1:
+		return fmt.Sprintf("only 1 of the host's %d CPUs is free", of)
+	}
+	return fmt.Sprintf("only %d of the host's %d CPUs are free", free, of)
 }
 
 // freeFor are the free CPUs that the function may have, and how many there are in all: of

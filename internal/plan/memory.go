@@ -33,15 +33,29 @@ func (p *planner) checkMemory() {
 		p.violate(Violation{
 			Subject:    "chain " + p.chain.Name,
 			Constraint: fmt.Sprintf("memory %v", sum),
-			Reason:     fmt.Sprintf("the functions' limits together exceed the host's %v", total),
+			Reason:     fmt.Sprintf("the functions' limits together exceed the host's %s", rounded(total)),
 			Fix:        "lower the functions' memory limits",
 			Pos:        over,
 			Hard:       true,
 		})
 	case sum > units.Bytes(p.inv.Host.MemoryFree):
-		p.warn("functions may use %v of memory; %v is available now", sum, units.Bytes(p.inv.Host.MemoryFree))
+		p.warn("functions may use %v of memory; %s is available now", sum, rounded(units.Bytes(p.inv.Host.MemoryFree)))
 	}
 	p.checkMessages()
+}
+
+// rounded is the host's memory in the largest unit that fits, rounded down to a tenth.
+func rounded(b units.Bytes) string {
+	for _, u := range []struct {
+		size units.Bytes
+		name string
+	}{{1 << 40, "Ti"}, {1 << 30, "Gi"}, {1 << 20, "Mi"}} {
+		if b >= u.size {
+			tenths := b/u.size*10 + b%u.size*10/u.size
+			return fmt.Sprintf("%v%s", float64(tenths)/10, u.name)
+		}
+	}
+	return b.String()
 }
 
 // checkMessages compares the memory of all message buffers, allocated from the first
@@ -66,7 +80,7 @@ func (p *planner) checkMessages() {
 			p.violate(Violation{
 				Subject:    n.subject(),
 				Constraint: fmt.Sprintf("messages of %v", m.Size),
-				Reason:     fmt.Sprintf("the message buffers of the links up to this one need %v, and %v of memory is available", sum, free),
+				Reason:     fmt.Sprintf("the message buffers of the links up to this one need %v, and %s of memory is available", sum, rounded(free)),
 				Fix:        "lower the size, the count or the ports' queues",
 				Pos:        n.field("messages"),
 				Hard:       true,

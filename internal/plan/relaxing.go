@@ -191,11 +191,7 @@ func (s *placing) relaxationText(r place.Relaxation) string {
 	case place.KindRate:
 		return fmt.Sprintf("a rate of %v for %s", units.Bitrate(r.Amount), lineName(h, r.Index))
 	case place.KindCPUs:
-		more := "1 more CPU"
-		if r.Amount > 1 {
-			more = fmt.Sprintf("%d more CPUs", r.Amount)
-		}
-		return fmt.Sprintf("%s on %s", more, s.nodes[r.Index])
+		return fmt.Sprintf("%s on %s", counted(int(r.Amount), "more CPU", "more CPUs"), s.nodes[r.Index])
 	case place.KindMemory:
 		return fmt.Sprintf("%v more memory on %s", units.Bytes(r.Amount), s.nodes[r.Index])
 	}

@@ -182,7 +182,7 @@ func shapeText(q *chain.Qdisc) string {
 		s += " over " + q.Child.Kind
 	}
 	if n := len(q.Classes); n > 0 {
-		s += fmt.Sprintf(" over %d classes", n)
+		s += " over " + counted(n, "class", "classes")
 	}
 	if q.AtSwitch() {
 		s += " at the switch"

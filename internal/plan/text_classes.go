@@ -37,9 +37,14 @@ func classRows(link, port string, q *chain.Qdisc) []string {
 		port = "at the switch"
 	}
 	var rows []string
+	rest := slices.ContainsFunc(q.Classes, func(c chain.Class) bool { return c.CatchesAll() })
 	for i := range q.Classes {
 		c := &q.Classes[i]
-		rows = append(rows, row(link, port, c.Name, takesText(c), classRateText(c), queueText(c.Child)))
+		takes := takesText(c)
+		if last := i == len(q.Classes)-1; last && !rest {
+			takes += ", the rest"
+		}
+		rows = append(rows, row(link, port, c.Name, takes, classRateText(c), queueText(c.Child)))
 	}
 	return rows
 }
@@ -89,9 +94,17 @@ func queueText(q *chain.Qdisc) string {
 	case q == nil:
 		return "-"
 	case q.Kind == "bfifo":
-		return fmt.Sprintf("%s of %d bytes", q.Kind, q.Limit)
+		return fmt.Sprintf("%s of %s", q.Kind, counted(q.Limit, "byte", "bytes"))
 	case q.Slot > 0:
-		return fmt.Sprintf("%s of %v, %d packets", q.Kind, q.Slot, q.Limit)
+		return fmt.Sprintf("%s of %v, %s", q.Kind, q.Slot, counted(q.Limit, "packet", "packets"))
 	}
-	return fmt.Sprintf("%s of %d packets", q.Kind, q.Limit)
+	return fmt.Sprintf("%s of %s", q.Kind, counted(q.Limit, "packet", "packets"))
+}
+
+// counted is "1 class", "2 classes".
+func counted(n int, one, more string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, more)
 }
