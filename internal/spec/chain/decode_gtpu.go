@@ -31,7 +31,7 @@ func decodeOuter(d *parse.Decoder, n *yaml.Node) netip.Addr {
 		return netip.Addr{}
 	}
 	a, err := netip.ParseAddr(text)
-	if err != nil || !a.Is4() || a.IsUnspecified() || a.IsMulticast() {
+	if err != nil || !a.Is4() || a.IsUnspecified() || a.IsMulticast() || a.IsLoopback() || a == netip.AddrFrom4([4]byte{255, 255, 255, 255}) {
 		d.Fail(n, `write the address of one host: "198.18.0.1"`, "%s is no IPv4 address of a host", parse.Quote(text))
 		return netip.Addr{}
 	}
@@ -43,6 +43,9 @@ func decodeGTPU(d *parse.Decoder, n *yaml.Node, p *Path) {
 	values := parse.Object(d, n, "gtpu", gtpuFields, g)
 	if values["qfi"] != nil && g.PDU == "" {
 		d.Fail(values["qfi"], "add pdu, or remove it", "without a PDU session container there is no qfi")
+	}
+	if g.From == g.To && g.From.IsValid() {
+		d.Fail(values["to"], "write the address of the function that ends the tunnels", "the tunnels lead from %s to itself", g.From)
 	}
 	if last := g.TEID + g.Tunnels - 1; last > math.MaxUint32 {
 		d.Fail(parse.Deref(n), "lower teid or tunnels", "the TEID of the last tunnel, %d, has more than 32 bits", last)
