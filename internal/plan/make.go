@@ -79,6 +79,7 @@ func (p *planner) make() (*Plan, error) {
 	p.assignLinkCPUs()
 	p.assignIPs()
 	p.assignMACs()
+	p.warnOfPaths()
 	return p.result()
 }
 
