@@ -94,12 +94,23 @@ func Import(src *Source, flavour string) (*Imported, error) {
 	}
 	got.LeftOut = l.notes.sorted()
 	if len(d.order) == 0 {
-		return nil, parse.Errors{{Pos: parse.Position{File: t.file}, Text: "the descriptor has no VDU and no VNF, so it makes no chain", Fix: "name an NSD or VNFD with node_templates"}}
+		return nil, append(parse.Errors{{Pos: parse.Position{File: t.file}, Text: "the descriptor has no VDU and no VNF, so it makes no chain", Fix: "name an NSD or VNFD with node_templates"}},
+			causes(got.LeftOut)...)
 	}
 	if _, err := chain.Parse("the chain of "+entry.file, []byte(got.YAML)); err != nil {
 		return nil, fmt.Errorf(refused+": %w", err)
 	}
 	return got, nil
+}
+
+// causes are the notes of what was not read, which may hold what a descriptor lacks.
+func causes(all []Note) (errs parse.Errors) {
+	for _, n := range all {
+		if n.In == "imports" || n.Fix != "" {
+			errs = append(errs, &parse.Error{Pos: parse.Position{File: n.File, Line: n.Line, Column: n.Column}, Text: n.Text, Fix: n.Fix})
+		}
+	}
+	return errs
 }
 
 // has reports whether a template has a node of one of the types.

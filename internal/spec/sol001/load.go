@@ -3,6 +3,7 @@
 package sol001
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"path"
@@ -38,6 +39,9 @@ type loader struct {
 	derived   map[string]string // by type of the imported files: the type that it is derived from
 	products  map[string]string // by type of the imported files: the default of its product_name
 }
+
+// nameOne is the fix for a file that is no descriptor.
+const nameOne = "name an NSD or VNFD of ETSI GS NFV-SOL 001"
 
 // declarations are the fields of a service template that define types and say nothing
 // of a network.
@@ -109,15 +113,16 @@ func (l *loader) read(name string) (*template, error) {
 	l.notes.file(file)
 	root, fault := parse.Tree(file, data)
 	if fault != nil {
+		fault.Fix = cmp.Or(fault.Fix, nameOne) // of an empty file
 		return nil, parse.Errors{fault}
 	}
 	t := &template{scope: &scope{file: file, notes: l.notes, known: map[*yaml.Node]*object{}}, path: name}
 	if root.Kind != yaml.MappingNode {
-		return nil, parse.Errors{{Pos: t.position(root), Text: "this is no service template of TOSCA", Fix: "name an NSD or VNFD of ETSI GS NFV-SOL 001"}}
+		return nil, parse.Errors{{Pos: t.position(root), Text: "this is no service template of TOSCA", Fix: nameOne}}
 	}
 	t.root = t.open(root, "")
 	if t.root.values["tosca_definitions_version"] == nil {
-		return nil, parse.Errors{{Pos: t.position(root), Text: "the file has no tosca_definitions_version, so it is no service template of TOSCA", Fix: "name an NSD or VNFD of ETSI GS NFV-SOL 001"}}
+		return nil, parse.Errors{{Pos: t.position(root), Text: "the file has no tosca_definitions_version, so it is no service template of TOSCA", Fix: nameOne}}
 	}
 	t.root.skip(declarations...)
 	for _, section := range []string{"node_types", "policy_types"} {

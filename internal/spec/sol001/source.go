@@ -39,7 +39,7 @@ type Source struct {
 func Open(name string) (*Source, error) {
 	info, err := os.Stat(name)
 	if err != nil {
-		return nil, fmt.Errorf("descriptor: %w", err)
+		return nil, fmt.Errorf("descriptor %s: %w; name a file, a CSAR package or a folder", name, cause(err))
 	}
 	switch {
 	case info.IsDir():
