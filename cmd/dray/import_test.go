@@ -42,6 +42,22 @@ func TestImportAndExport(t *testing.T) {
 	holds(t, "standard error", errs.String(), "dray: warning: the descriptor differs from its source:\n", file+":6:5: function du: ")
 }
 
+func TestTheWrongNumberOfArgumentsIsSaid(t *testing.T) {
+	for argv, want := range map[string]string{
+		"import":           "an argument is missing; usage: dray import FILE",
+		"import a b c":     `the argument "b" is too many; usage: `,
+		"trace":            "an argument is missing; usage: ",
+		"status a b":       `the argument "b" is too many; usage: `,
+		"version x":        `the argument "x" is too many; usage: `,
+		"import /nonexist": "descriptor /nonexist: no such file or directory; name a file",
+	} {
+		err := run(context.Background(), strings.Fields(argv), io.Discard, io.Discard)
+		if err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("dray %s: %v, want %s", argv, err, want)
+		}
+	}
+}
+
 // TestConversionsInJSON: the document has the text, and what was left out.
 func TestConversionsInJSON(t *testing.T) {
 	for argv, text := range map[string]string{

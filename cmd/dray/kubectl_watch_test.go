@@ -87,7 +87,7 @@ func TestClusterTopUsage(t *testing.T) {
 	fakeKubectl(t)
 	for line, want := range map[string]string{
 		"top --samples 0": "--samples 0 shows nothing", "top --interval 1ms": "--interval 1ms is shorter than dray-node's own",
-		"verify": "accepts 1 arg", "verify f1 --timeout -1s": "--timeout -1s is negative",
+		"verify": "an argument is missing", "verify f1 --timeout -1s": "--timeout -1s is negative",
 	} {
 		if _, errs, code := kubectlDray(line); code != exitUsage || !strings.Contains(errs, want) {
 			t.Errorf("%s: exit code %d: %s", line, code, errs)

@@ -130,10 +130,20 @@ func rootRun(cmd *cobra.Command, argv []string) error {
 func args(want cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, got []string) error {
 		if err := want(cmd, got); err != nil {
-			return usageError("%v; usage: %s", err, cmd.UseLine())
+			return usageError("%s; usage: %s", misfit(want, cmd, got), cmd.UseLine())
 		}
 		return nil
 	}
+}
+
+// misfit is what is wrong with the number of arguments.
+func misfit(want cobra.PositionalArgs, cmd *cobra.Command, got []string) string {
+	for n := len(got) - 1; n >= 0; n-- {
+		if want(cmd, got[:n]) == nil {
+			return fmt.Sprintf("the argument %q is too many", got[n])
+		}
+	}
+	return "an argument is missing"
 }
 
 // node is this host's chains.
