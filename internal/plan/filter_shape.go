@@ -61,7 +61,7 @@ func userOnlyObstacle(n *needs) *obstacle {
 			return &obstacle{
 				constraint: "qdisc " + q.Kind + classesText(q),
 				reason:     "has no such queues: only ports that libdray opens on shared memory have them",
-				fix:        "use native or dpdk ports on transport shm or ovs-dray; nodes of a cluster have shm alone",
+				fix:        "use native or dpdk ports on transport shm, or on ovs-dray if the chain is on one machine",
 				pos:        n.shapePos(q.Kind),
 			}
 		}
