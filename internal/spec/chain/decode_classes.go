@@ -38,7 +38,8 @@ var classParameters = map[string][]string{
 var commonClassFields = []string{"name", "dscp", "pcp", "meta", "child"}
 
 var classFields = []parse.Field[Class]{
-	parse.NameField("name", "class", "The name of the class, unique in its discipline. `dray status` shows it.", func(c *Class) *string { return &c.Name }).Must(),
+	parse.NameField("name", "a class's name", "The name of the class, unique in its discipline. `dray status` shows it.",
+		func(c *Class) *string { return &c.Name }).As(schema.Ref("name")).Must(),
 	parse.ValueField("dscp", "The DSCPs (RFC 2474) of its packets, over IPv4 and IPv6.",
 		schema.Set(schema.Integer(0, maxDSCP), 1, maxDSCP+1), numbers(maxDSCP), func(c *Class) *[]int { return &c.DSCP }),
 	parse.ValueField("pcp", "The priorities of the VLAN tag (IEEE 802.1Q) of its packets.",

@@ -14,7 +14,7 @@ import (
 const maxTunnels, maxQFI = 1_000_000, 63
 
 var gtpuFields = []parse.Field[GTPU]{
-	parse.ChoiceField("at", "The end of the path at which packets are in tunnels.", []Side{SideFrom, SideTo}, func(g *GTPU) *Side { return &g.At }).Must(),
+	parse.ValueField("at", "The end of the path at which packets are in tunnels.", schema.Enum(sides), decodeSide, func(g *GTPU) *Side { return &g.At }).Must(),
 	parse.ReadField("from", "The outer IPv4 address from which that end sends, such as that of a gNB.", schema.Pattern(`^[0-9.]+$`), decodeOuter, func(g *GTPU) *netip.Addr { return &g.From }).Must(),
 	parse.ReadField("to", "The outer IPv4 address to which it sends, such as that of a UPF.", schema.Pattern(`^[0-9.]+$`), decodeOuter, func(g *GTPU) *netip.Addr { return &g.To }).Must(),
 	parse.IntegerField("teid", "The TEID of the first tunnel in that direction; the others count up.", 1, math.MaxUint32, func(g *GTPU) *int { return &g.TEID }).Default(1),
@@ -23,6 +23,13 @@ var gtpuFields = []parse.Field[GTPU]{
 	parse.ChoiceField("pdu", "The direction in the PDU session container (TS 38.415) of packets from that end: `up`, as a gNB sends them, or `down`, as a UPF does. Default: no container.",
 		[]PDU{PDUUp, PDUDown}, func(g *GTPU) *PDU { return &g.PDU }),
 	parse.IntegerField("qfi", "The QoS flow in the container; needs pdu.", 0, maxQFI, func(g *GTPU) *int { return &g.QFI }),
+}
+
+var sides = []Side{SideFrom, SideTo}
+
+// decodeSide names the value in errors: the field's name is no noun.
+func decodeSide(d *parse.Decoder, n *yaml.Node, _ string) (Side, bool) {
+	return parse.Choice(d, n, "end of the path", sides)
 }
 
 func decodeOuter(d *parse.Decoder, n *yaml.Node) netip.Addr {

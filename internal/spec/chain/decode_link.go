@@ -81,7 +81,7 @@ func decodeEnds(d *parse.Decoder, n *yaml.Node, l *Link) {
 		if parse.Deref(item).Kind == yaml.MappingNode {
 			parse.Object(d, item, "an uplink", uplinkFields, &e)
 		} else {
-			decodePortEnd(d, item, &e)
+			decodePortEnd(d, item, "a link end", `write "function.port", or {uplink: eth0} for a host interface`, &e)
 			ports++
 		}
 		l.Ends = append(l.Ends, e)
@@ -96,15 +96,15 @@ func decodeEnds(d *parse.Decoder, n *yaml.Node, l *Link) {
 	}
 }
 
-// decodePortEnd reads "function.port". Text without both parts leaves e empty.
-func decodePortEnd(d *parse.Decoder, n *yaml.Node, e *End) {
-	s, ok := d.Text(n, "a link end")
+// decodePortEnd reads "function.port"; what and fix are for errors. Text without both parts leaves e empty.
+func decodePortEnd(d *parse.Decoder, n *yaml.Node, what, fix string, e *End) {
+	s, ok := d.Text(n, what)
 	if !ok {
 		return
 	}
 	function, port, dotted := strings.Cut(s, ".")
 	if !dotted || function == "" || port == "" {
-		d.Fail(n, `write "function.port", or {uplink: eth0} for a host interface`, "%s is not a link end", parse.Quote(s))
+		d.Fail(n, fix, "%s is not %s", parse.Quote(s), what)
 		return
 	}
 	e.Function, e.Port = function, port

@@ -62,7 +62,7 @@ func decodePaths(d *parse.Decoder, n *yaml.Node, c *Chain) {
 
 func decodePathEnd(d *parse.Decoder, n *yaml.Node) End {
 	e := End{Pos: d.Position(n)}
-	decodePortEnd(d, n, &e)
+	decodePortEnd(d, n, "an end of a path", `write "function.port"`, &e)
 	return e
 }
 

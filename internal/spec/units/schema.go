@@ -12,7 +12,7 @@ func Definitions() schema.Schema {
 	return schema.Schema{}.
 		With("duration", schema.Described("duration", `A number with ns, us (or µs), ms or s: "20us", "1.5ms". Greater than 0.`,
 			schema.Quantity(DurationPattern))).
-		With("bitrate", schema.Described("bitrate", `A number with bps, kbps, Mbps, Gbps or Tbps (decimal prefixes): "400Mbps", "4.016Gbps". Greater than 0, except for load.`,
+		With("bitrate", schema.Described("bitrate", `A number with bps, kbps, Mbps, Gbps or Tbps (decimal prefixes): "400Mbps", "4.016Gbps". Greater than 0, except for load; a rate that queues or the underlay enforce is at least 8bps.`,
 			schema.Quantity(BitratePattern))).
 		With("packetrate", schema.Described("packet rate", `A number with pps, kpps, Mpps or Gpps: "100kpps", "1.2Mpps". Greater than 0.`,
 			schema.Quantity(PacketRatePattern))).
