@@ -77,12 +77,12 @@ func (n Netns) ReadRoute(to netip.Addr) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("route to %s in %s: %w", to, n, err)
 	}
-	for _, route := range routes {
-		l, err := nl.LinkByIndex(route.LinkIndex)
-		if err != nil {
-			return "", fmt.Errorf("route to %s in %s: %w", to, n, err)
-		}
-		return l.Attrs().Name, nil
+	if len(routes) == 0 {
+		return "", fmt.Errorf("there is no route to %s in %s", to, n)
 	}
-	return "", fmt.Errorf("there is no route to %s in %s", to, n)
+	l, err := nl.LinkByIndex(routes[0].LinkIndex)
+	if err != nil {
+		return "", fmt.Errorf("route to %s in %s: %w", to, n, err)
+	}
+	return l.Attrs().Name, nil
 }
