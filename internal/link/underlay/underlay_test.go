@@ -147,23 +147,33 @@ func listen(t *testing.T, ns host.Netns, on netip.Addr) *net.UDPConn {
 // typed error and no leftovers.
 func TestDelay(t *testing.T) {
 	w := newWorld(t, chain.Underlay{Rate: 1e9, Delay: units.Duration(5 * time.Millisecond), MTU: 1600})
+	delayed, ok := w.delayed()
+	if !ok {
+		return
+	}
+	if len(delayed) != 2 || !strings.Contains(delayed[0].Text, "delay 5ms") {
+		t.Errorf("reported is %+v", delayed)
+	}
+}
+
+// delayed builds a world with delays, and returns the qdiscs that delay packets. ok is false if
+// the kernel cannot delay: then the error must be the typed one, and nothing is left.
+func (w *world) delayed() (qdiscs []transport.QdiscState, ok bool) {
+	w.t.Helper()
 	build := w.spec.Build()
 	err := w.Try(build.Steps, nil)
 	if host.ProbeQdisc("netem") != nil {
 		var lacks *host.Unsupported
 		if !errors.As(err, &lacks) {
-			t.Errorf("error %v is not the typed one", err)
+			w.t.Errorf("error %v is not the typed one", err)
 		}
 		w.Clean("after an unsupported qdisc")
-		return
+		return nil, false
 	}
 	if err != nil {
-		t.Fatal(err)
+		w.t.Fatal(err)
 	}
-	delayed := slices.DeleteFunc(build.Report.Qdiscs, func(q transport.QdiscState) bool { return q.Kind != "netem" })
-	if len(delayed) != 2 || !strings.Contains(delayed[0].Text, "delay 5ms") {
-		t.Errorf("reported is %+v", build.Report.Qdiscs)
-	}
+	return slices.DeleteFunc(build.Report.Qdiscs, func(q transport.QdiscState) bool { return q.Kind != "netem" }), true
 }
 
 // TestAddresses: no two hosts or tunnels share an address, however many there are.

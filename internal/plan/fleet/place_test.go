@@ -14,7 +14,7 @@ import (
 	"github.com/drayage/dray/internal/spec/manifest"
 )
 
-// zone is the label by which places are told apart.
+// zone is the node label that names the place of a node.
 const zone = "topology.kubernetes.io/zone"
 
 // joined is a node with shared memory and tunnels.
