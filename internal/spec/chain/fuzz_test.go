@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/drayage/dray/internal/spec/parse"
+	"github.com/drayage/dray/test/testenv"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -36,9 +37,9 @@ func FuzzParse(f *testing.F) {
 		f.Add([]byte(grow(1 << 10)))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		start := processorTime(t)
+		start := testenv.ProcessorTime(t)
 		c, err := Parse("c.yaml", text)
-		if took := processorTime(t) - start; took > bound {
+		if took := testenv.ProcessorTime(t) - start; took > bound {
 			t.Errorf("took %v", took)
 		}
 		if err != nil {

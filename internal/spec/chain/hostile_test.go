@@ -5,11 +5,11 @@ package chain
 import (
 	"fmt"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/drayage/dray/internal/spec/parse"
+	"github.com/drayage/dray/test/testenv"
 )
 
 // hostile makes files that cost time or memory, up to a given size.
@@ -69,16 +69,6 @@ func danglingEnds(size int) string {
 // s), to allow for slow machines and the race detector.
 const bound = 20 * time.Second
 
-// processorTime is this process's own CPU time, unaffected by other processes.
-func processorTime(t testing.TB) time.Duration {
-	t.Helper()
-	var used syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
-		t.Fatal(err)
-	}
-	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
-}
-
 func TestHostileFilesAreRefusedInTime(t *testing.T) {
 	for name, grow := range hostile {
 		t.Run(name, func(t *testing.T) {
@@ -86,9 +76,9 @@ func TestHostileFilesAreRefusedInTime(t *testing.T) {
 			if len(text) > parse.MaxSize {
 				t.Fatalf("the file has %d bytes", len(text))
 			}
-			start := processorTime(t)
+			start := testenv.ProcessorTime(t)
 			_, err := Parse("hostile.yaml", []byte(text))
-			if took := processorTime(t) - start; took > bound {
+			if took := testenv.ProcessorTime(t) - start; took > bound {
 				t.Errorf("took %v", took)
 			}
 			if err == nil {

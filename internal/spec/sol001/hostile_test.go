@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/drayage/dray/test/testenv"
 )
 
 // small is a descriptor that imports a file, and begins with that text.
@@ -191,9 +193,9 @@ func TestLargeDescriptorsEndInTime(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			before := processorTime(t)
+			before := testenv.ProcessorTime(t)
 			got, err := Import(src, "")
-			if took := processorTime(t) - before; took > 20*time.Second {
+			if took := testenv.ProcessorTime(t) - before; took > 20*time.Second {
 				t.Errorf("took %v", took)
 			}
 			if (got == nil) == (err == nil) {
@@ -201,16 +203,6 @@ func TestLargeDescriptorsEndInTime(t *testing.T) {
 			}
 		})
 	}
-}
-
-// processorTime is this process's own, unaffected by other processes.
-func processorTime(t *testing.T) time.Duration {
-	t.Helper()
-	var used syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
-		t.Fatal(err)
-	}
-	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
 // TestLinksOutOfAFolder: a symbolic link in an unpacked package shows no other file, and
