@@ -23,9 +23,14 @@ type Window struct {
 func (w Windows) Sum() Window {
 	var sum Window
 	for _, k := range w {
-		sum.Early, sum.OnTime, sum.Late, sum.SentLate = sum.Early+k.Early, sum.OnTime+k.OnTime, sum.Late+k.Late, sum.SentLate+k.SentLate
+		sum = sum.Plus(k)
 	}
 	return sum
+}
+
+// Plus adds up the counts, without the histograms.
+func (w Window) Plus(o Window) Window {
+	return Window{Early: w.Early + o.Early, OnTime: w.OnTime + o.OnTime, Late: w.Late + o.Late, SentLate: w.SentLate + o.SentLate}
 }
 
 // Received is all that arrived.

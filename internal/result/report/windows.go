@@ -30,7 +30,7 @@ var windowPercentiles = []float64{50, 99}
 
 // windows collects the receive windows of several trials of one kind.
 type windows struct {
-	sums  map[string]*Window
+	sums  map[string]record.Window
 	dists map[string][]*stats.Dist
 }
 
@@ -45,12 +45,10 @@ func (w *windows) take(t record.Trial) (ok bool) {
 		dists[kind] = dist
 	}
 	if w.sums == nil {
-		w.sums, w.dists = map[string]*Window{}, map[string][]*stats.Dist{}
+		w.sums, w.dists = map[string]record.Window{}, map[string][]*stats.Dist{}
 	}
 	for kind, got := range t.Windows {
-		sum := cmp.Or(w.sums[kind], &Window{Kind: kind})
-		sum.Early, sum.OnTime, sum.Late, sum.SentLate = sum.Early+got.Early, sum.OnTime+got.OnTime, sum.Late+got.Late, sum.SentLate+got.SentLate
-		w.sums[kind], w.dists[kind] = sum, append(w.dists[kind], dists[kind])
+		w.sums[kind], w.dists[kind] = w.sums[kind].Plus(got), append(w.dists[kind], dists[kind])
 	}
 	return true
 }
@@ -59,11 +57,12 @@ func (w *windows) take(t record.Trial) (ok bool) {
 func (w *windows) sumUp() []Window {
 	var out []Window
 	for _, kind := range slices.Sorted(maps.Keys(w.sums)) {
-		sum, pool := *w.sums[kind], stats.Pool(w.dists[kind]...)
+		sum, pool := w.sums[kind], stats.Pool(w.dists[kind]...)
+		all := Window{Kind: kind, Early: sum.Early, OnTime: sum.OnTime, Late: sum.Late, SentLate: sum.SentLate}
 		for _, p := range windowPercentiles {
-			sum.Arrived = append(sum.Arrived, quantile(pool, p))
+			all.Arrived = append(all.Arrived, quantile(pool, p))
 		}
-		out = append(out, sum)
+		out = append(out, all)
 	}
 	return out
 }
