@@ -173,7 +173,7 @@ func (s clientServer) watch(ctx context.Context, client, server *program) error 
 	case <-ctx.Done():
 		return fmt.Errorf("%s: %w", client.name, ctx.Err())
 	case <-timeout.C:
-		return fmt.Errorf("%s from %s to %s did not end within %v: %q", client.name, s.from.Name, s.to.Name, s.timeout, client.words())
+		return fmt.Errorf("%s from %s to %s did not end within %v%s", client.name, s.from.Name, s.to.Name, s.timeout, client.complaint())
 	case <-serverDone:
 		// The two may end together; if one continues, it has lost its peer.
 		if !client.within(lingers(s.from)) || server.err != nil {

@@ -132,6 +132,16 @@ func (p *program) words() string {
 	return lastWords(p.out.bytes())
 }
 
+// complaint is what the program said on standard error, to be added to an error text. Its
+// standard output may be a whole result by then.
+func (p *program) complaint() string {
+	w := lastWords(p.errOut.bytes())
+	if w == "" {
+		return ""
+	}
+	return fmt.Sprintf(": %q", w)
+}
+
 // lastWords is the last non-empty line of text, shortened.
 func lastWords(out []byte) string {
 	lines := strings.Split(strings.TrimSpace(string(stripANSI(out))), "\n")

@@ -386,15 +386,21 @@ func killIn(t *testing.T, e Endpoint) {
 	}
 }
 
-// TestTimeout gives a session less time than its client takes.
+// TestTimeout gives a session less time than its client takes. The error has what the client
+// complained about, and not its result.
 func TestTimeout(t *testing.T) {
 	p := newPair(t)
-	testenv.Program(t, "sleep")
-	path, err := exec.LookPath("sleep")
+	testenv.Program(t, "sh")
+	path, err := exec.LookPath("sh")
 	testenv.Must(t, err)
-	s := clientServer{from: p.a, to: p.b, client: []string{path, "30"}, timeout: 200 * time.Millisecond}
-	if _, err := s.run(context.Background()); err == nil || !strings.Contains(err.Error(), "did not end within 200ms") {
-		t.Errorf("error %v", err)
+	for script, want := range map[string]string{
+		"echo '{}'; exec sleep 30":        "did not end within 500ms",
+		"echo no peer >&2; exec sleep 30": `did not end within 500ms: "no peer"`,
+	} {
+		s := clientServer{from: p.a, to: p.b, client: []string{path, "-c", script}, timeout: 500 * time.Millisecond}
+		if _, err := s.run(context.Background()); err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%s: error %v", script, err)
+		}
 	}
 	p.empty(t)
 }
