@@ -1,25 +1,29 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Run lint and all tests in four lanes at once: most tests wait for a process, a link
+# Run lint and all tests in lanes, several at once: most tests wait for a process, a link
 # or a machine to boot, and a core that waits in one lane computes in another.
 #
 #   program  test/e2e, the program as its user runs it; the packages that boot machines
 #   kernel   every other package that starts goroutines or changes the kernel's state,
 #            one package after another
-#   compute  the C projects, a little fuzzing; then test/docs: the commands of the documentation
-#   check    lint, two builds that must be the same, packages that start no goroutine. It waits for
-#            nothing, so the other lanes take the CPUs first.
+#   compute  the C projects
+#   check    lint, two builds that must be the same, packages that start no goroutine, a little
+#            fuzzing. It waits for nothing, so it only gets what the other lanes leave of the CPUs, to the very end.
+#
+# When compute is done:
+#
+#   guides   test/docs: the commands of the documentation, some of which build the C projects
 #
 # When program and kernel are done:
 #
 #   kube     the module kube
 #
-# Then, alone, for a node that is slow to answer looks like one that has died:
+# Then, with no lane but check, for a node that is slow to answer looks like one that has died:
 #
 #   cluster  Drayage on a Kubernetes cluster of two nodes; the long tests are in make test-kube
 #
-# What failed in the lanes program, kernel, kube and cluster, and the tests of the C code, is run once more, alone (scripts/again.sh and
-# dataplane/again.sh). The end of the output names the tests that passed only then.
+# What failed in any lane but check is run once more when no other lane runs (scripts/again.sh and dataplane/again.sh). The end of
+# the output names the tests that passed only then.
 #
 # Each line of output begins with its lane. The log of each is out/test-LANE.txt, with
 # every test and how long it took; the output ends with the slowest.
@@ -38,7 +42,7 @@ readonly program='/test/e2e$|/internal/function/(guest|lab|vm)(/|$)' guides='/te
 # test/style reads this line and looks. They compute, and it would take six times as long.
 readonly sequential='/(internal/(spec|plan|result)|experiments|images|test/(depcheck|hardening|style))(/|$)'
 start=$SECONDS
-lanes=()
+declare -A lanes # the process of each
 
 # Lint has vetted the packages.
 readonly go_test=("$go" test -v -vet=off -count=1 -timeout 40m)
@@ -82,24 +86,27 @@ step() {
 # check_lane compiles as lint and make build do, so that nothing is compiled twice.
 check_lane() {
 	local chosen status=0
-	renice -n 10 -p "$BASHPID" >/dev/null
+	renice -n 15 -p "$BASHPID" >/dev/null
 	step scripts/lint.sh || status=1
 	step scripts/reproducible.sh quick || status=1
 	mapfile -t chosen < <(matching "$sequential")
 	[ ${#chosen[@]} -eq 0 ] || CGO_ENABLED=0 go_test -trimpath "${chosen[@]}" || status=1
+	step scripts/fuzz.sh "${FUZZ_SMOKE:-2s}" || status=1
 	return "$status"
 }
 
-# compute_lane returns 2 if only tests of the C code failed.
 compute_lane() {
-	local chosen status=0 project
+	local status=0 project
 	for project in port gen iq pmd vnf sctp; do
-		dataplane/test.sh "$project" || status=2
+		dataplane/test.sh "$project" || status=1
 	done
-	scripts/fuzz.sh "${FUZZ_SMOKE:-2s}" || status=1
-	mapfile -t chosen < <(matching "$guides")
-	[ ${#chosen[@]} -eq 0 ] || raced "${chosen[@]}" || status=1
 	return "$status"
+}
+
+guides_lane() {
+	local chosen
+	mapfile -t chosen < <(matching "$guides")
+	[ ${#chosen[@]} -eq 0 ] || raced "${chosen[@]}"
 }
 
 # kube_lane tests the module kube, which needs a newer Go than the rest.
@@ -145,7 +152,14 @@ lane() {
 	set -m # so that stop can end all of it
 	(timed "$@" 2>&1 </dev/null | tee "out/test-$1.txt" | brief "$1" | sed -u "s/^/$1: /") &
 	set +m
-	lanes+=($!)
+	lanes[$1]=$!
+}
+
+# await_check waits for the lane check, once.
+await_check() {
+	[ -n "${lanes[check]:-}" ] || return 0
+	wait "${lanes[check]}" || status=1
+	unset 'lanes[check]'
 }
 
 stop() {
@@ -163,42 +177,44 @@ mkdir -p out
 printf '\n== compiling for the race detector\n'
 CGO_ENABLED=1 "$go" build -trimpath -race "$@"
 
-printf '\n== testing in four lanes; kernel tests use namespaces of their own\n'
-status=0
+printf '\n== testing in lanes; kernel tests use namespaces of their own\n'
+failed=() computed=0 status=0
 lane program program_lane
 lane kernel kernel_lane
 lane compute compute_lane
 lane check check_lane
-failed=() computed=0
-wait "${lanes[0]}" || failed+=(program)
-wait "${lanes[1]}" || failed+=(kernel)
+wait "${lanes[compute]}" || computed=1
+lane guides guides_lane
+wait "${lanes[program]}" || failed+=(program)
+wait "${lanes[kernel]}" || failed+=(kernel)
 lane kube kube_lane
-wait "${lanes[2]}" || computed=$?
-wait "${lanes[3]}" || status=1
-wait "${lanes[4]}" || failed+=(kube)
+wait "${lanes[guides]}" || failed+=(guides)
+wait "${lanes[kube]}" || failed+=(kube)
 rm -f out/test-*-again.txt
+if [ "$computed" -ne 0 ] || [ ${#failed[@]} -gt 0 ]; then
+	await_check # then nothing else runs
+fi
 for name in "${failed[@]}"; do
 	place=()
 	[ "$name" != kube ] || place=(-C kube GOTOOLCHAIN=auto)
 	lane "$name-again" scripts/again.sh "out/test-$name.txt" env "${place[@]}" CGO_ENABLED=1 "${go_test[@]}" -trimpath -race
-	wait "${lanes[-1]}" || status=1
+	wait "${lanes["$name-again"]}" || status=1
 done
-if [ "$computed" -eq 2 ]; then
+if [ "$computed" -ne 0 ]; then
 	lane compute-again dataplane/again.sh out/test-compute.txt
-	computed=0
-	wait "${lanes[-1]}" || computed=1
+	wait "${lanes[compute-again]}" || status=1
 fi
-[ "$computed" -eq 0 ] || status=1
 if [ -n "$(matching '/test/e2e$')" ]; then
 	lane cluster cluster_lane
-	wait "${lanes[-1]}" || status=1
+	wait "${lanes[cluster]}" || status=1
 else
 	: >out/test-cluster.txt
 fi
+await_check
 # Once more at the end, which is all that some people read.
-[ "$status" -eq 0 ] || grep -h -E -B 15 -A 8 '^ *--- FAIL|^FAIL|^panic:|/test\.txt:.* (FAIL|TIMEOUT|ERROR) ' out/test-{program,kernel,compute,check,kube,cluster}.txt || true
+[ "$status" -eq 0 ] || grep -h -E -B 15 -A 8 '^ *--- FAIL|^FAIL|^panic:|/test\.txt:.* (FAIL|TIMEOUT|ERROR) ' out/test-{program,kernel,compute,guides,check,kube,cluster}.txt || true
 grep -s -h -A 3 '^These tests failed while others ran' out/test-*-again.txt out/test-cluster.txt || true
 printf '\n== the 30 slowest tests, in seconds\n'
-for lane in program kernel compute check kube cluster; do slowest "$lane"; done | sort -rn | sed -n 1,30p
+for lane in program kernel guides check kube cluster; do slowest "$lane"; done | sort -rn | sed -n 1,30p
 echo "tests took $((SECONDS - start)) s"
 [ "$status" -eq 0 ]
