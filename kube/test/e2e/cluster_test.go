@@ -48,9 +48,23 @@ func newCluster(t *testing.T) *cluster {
 		if t.Failed() {
 			c.explain()
 		}
-		c.kubectl("delete", "namespace", c.namespace, "--ignore-not-found", "--timeout", patience.String())
+		c.remove()
 	})
 	return c
+}
+
+// remove deletes the namespace, and waits for what nodes hold for it. Kubernetes takes some seconds
+// more until the namespace itself is gone, in which nothing happens.
+func (c *cluster) remove() {
+	c.t.Helper()
+	c.kubectl("delete", "namespace", c.namespace, "--ignore-not-found", "--wait=false")
+	c.until("the namespace is empty", func() error {
+		left, err := c.try("-n", c.namespace, "get", "pods,resourceclaims", "-o", "name")
+		if err == nil && left != "" {
+			err = fmt.Errorf("%s are left", strings.Fields(left))
+		}
+		return err
+	})
 }
 
 // explain logs what helps to understand a failure.
