@@ -3,6 +3,7 @@
 package fleet
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -15,6 +16,8 @@ import (
 type Across struct {
 	Links map[string]plan.Link // by name
 	Why   map[string]string    // by name, for links that cannot cross
+	// Paths say which requirements of paths are not expected to hold if all links of the path cross.
+	Paths []string
 }
 
 // Link is a link between nodes, or nil.
@@ -78,7 +81,27 @@ func planAcross(c *chain.Chain, n Node, here *plan.Plan) Across {
 			byNetwork.add(&a, l.Name, "dray-net does not run on "+n.Name)
 		}
 	}
+	a.addPaths(byNetwork.plan)
 	return a
+}
+
+// addPaths adds what a plan between nodes expects to be missed. A path with a link that cannot cross is
+// not in question.
+func (a *Across) addPaths(p *plan.Plan) {
+	if p == nil {
+		return
+	}
+	for _, path := range p.Paths {
+		if slices.ContainsFunc(path.Steps, func(s chain.Step) bool { return a.Link(s.Link) == nil }) {
+			continue
+		}
+		for _, v := range p.Violations {
+			if v.Subject == "path "+path.Name {
+				a.Paths = append(a.Paths, fmt.Sprintf("%s: %s is not expected if its links cross nodes, as %s: keep its pods on one node, or ask for a placement",
+					v.Subject, v.Constraint, v.Reason))
+			}
+		}
+	}
 }
 
 // memoryQueues is the first qdisc of a link's ports that they have in shared memory alone: nodes

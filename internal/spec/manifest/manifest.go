@@ -6,6 +6,7 @@ package manifest
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/drayage/dray/internal/spec/chain"
@@ -19,7 +20,7 @@ const APIVersion = "drayage.io/v1alpha1"
 // The fields that an object has of a chain file, in its spec and in each function. A pod
 // decides the rest of a function.
 var (
-	ChainFields    = []string{"policy", "functions", "links"}
+	ChainFields    = []string{"policy", "functions", "links", "paths"}
 	PolicyFields   = []string{"on_infeasible"}
 	FunctionFields = append([]string{"name", "instances", "ports", "split"}, placedFields...)
 )
@@ -34,6 +35,7 @@ const (
 	MaxFunctions = 32
 	MaxPorts     = 32
 	MaxLinks     = 64
+	MaxPaths     = 32
 	MaxEnds      = 16
 	// MaxPlannedLinks counts the links of each instance. Their verdicts are in one object.
 	MaxPlannedLinks = 128
@@ -111,8 +113,8 @@ func (m *Manifest) specOf(root *yaml.Node) *yaml.Node {
 			m.LeftOut = append(m.LeftOut, m.Functions[i]+": "+strings.Join(dropped, ", "))
 		}
 	}
-	for _, l := range items(field(spec, "links")) {
-		plainNumbers(field(l, "requires"))
+	for _, judged := range slices.Concat(items(field(spec, "links")), items(field(spec, "paths"))) {
+		plainNumbers(field(judged, "requires"))
 	}
 	return spec
 }

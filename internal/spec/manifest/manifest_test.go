@@ -161,7 +161,6 @@ func TestWhatPodsCannotHave(t *testing.T) {
 		"uplink":      {strings.Replace(two("", "", ""), "b.p0]", "{uplink: eth0}]", 1), "the link ends at uplink:eth0"},
 		"no link":     {strings.Replace(two("", "", ""), "b.p0]", "{uplink: eth0}]", 1), "the port p0 is on no link; add a link to it"},
 		"privileged":  {two("", "", "") + "policy: {privileged: true}\n", "c.yaml: no transport that pods can have needs privileges; remove privileged"},
-		"paths":       {two("", "", "") + "paths: [{name: p, from: a.p0, to: b.p0, requires: {latency: 1ms}}]\n", "has no paths yet"},
 		"hosts":       {strings.Replace(two("\n    host: h", "", ""), "name: b\n", "name: b\n    host: i\n", 1) + "hosts: {names: [h, i]}\n", "no simulated hosts"},
 		"many ports":  {many, "33 ports are more than the limit of 32 in Kubernetes; split the chain"},
 		"not a chain": {"kind: Chain\n", `a chain needs the field "apiVersion"`},

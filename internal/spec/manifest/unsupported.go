@@ -30,16 +30,13 @@ func unsupported(c *chain.Chain) parse.Errors {
 	if c.Hosts != nil {
 		r.add(parse.Position{}, "", "remove hosts, and ask for a placement in the manifest: the nodes are those of the cluster", "a chain in Kubernetes has no simulated hosts")
 	}
-	for i := range c.Paths {
-		p := &c.Paths[i]
-		r.add(p.Pos, "path "+p.Name, "remove paths: `dray run` judges them where all functions are on one host", "a chain in Kubernetes has no paths yet")
-	}
 	if c.Policy.Privileged {
 		r.add(parse.Position{}, "", "remove privileged", "no transport that pods can have needs privileges")
 	}
 	declared := Declared(c)
 	r.most(parse.Position{}, "", "functions", len(declared), MaxFunctions)
 	r.most(parse.Position{}, "", "links", declaredLinks(c), MaxLinks)
+	r.most(parse.Position{}, "", "paths", len(c.Paths), MaxPaths)
 	r.counts(c)
 	joined := map[chain.End]bool{}
 	for i := range c.Links {

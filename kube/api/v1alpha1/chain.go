@@ -45,7 +45,7 @@ const (
 	ReasonMet           = "Met"           // by the one-sided 95 % bound
 	ReasonMissed        = "Missed"        // by the one-sided 95 % bound
 	ReasonNotMeasurable = "NotMeasurable" // the message says what a decision would take
-	ReasonNotMeasured   = "NotMeasured"   // no traffic yet
+	ReasonNotMeasured   = "NotMeasured"   // no traffic yet, or a path
 	ReasonWaiting       = "WaitingForPods"
 	ReasonReady         = "Ready"
 	ReasonPlaced        = "Placed" // of events: the functions have got nodes, or others
@@ -57,6 +57,7 @@ type ChainStatus struct {
 	ObservedGeneration int64              `json:"observedGeneration,omitempty"`
 	Conditions         []metav1.Condition `json:"conditions,omitempty"`
 	Links              []LinkStatus       `json:"links,omitempty"`
+	Paths              []PathStatus       `json:"paths,omitempty"`
 	// Instances say which claim has which instance of a function. A claim keeps its
 	// instance until it is deleted.
 	Instances []InstanceStatus `json:"instances,omitempty"`
@@ -97,6 +98,15 @@ type LinkStatus struct {
 	Limits *Limits `json:"limits,omitempty"`
 	// Requirements has one condition for each requirement; its type is the name of the
 	// field in the chain file.
+	Requirements []metav1.Condition `json:"requirements,omitempty"`
+}
+
+// PathStatus is one path of a chain.
+type PathStatus struct {
+	Name string `json:"name"`
+	// Links are those that the packets cross, in order.
+	Links []string `json:"links,omitempty"`
+	// Requirements are as those of a link. Nodes see no paths, so each is unknown.
 	Requirements []metav1.Condition `json:"requirements,omitempty"`
 }
 

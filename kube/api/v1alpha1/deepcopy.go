@@ -42,5 +42,11 @@ func (s ChainStatus) deepCopy() ChainStatus {
 		l.Ends = append([]EndStatus(nil), l.Ends...)
 		l.Requirements = append([]metav1.Condition(nil), l.Requirements...)
 	}
+	s.Paths = append([]PathStatus(nil), s.Paths...)
+	for i := range s.Paths {
+		p := &s.Paths[i]
+		p.Links = append([]string(nil), p.Links...)
+		p.Requirements = append([]metav1.Condition(nil), p.Requirements...)
+	}
 	return s
 }

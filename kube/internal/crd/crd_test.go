@@ -196,10 +196,21 @@ spec:
       classes:
       - {name: first, dscp: [46, 48], pcp: [7], meta: 1, rate: 1Mbps, ceil: 2Mbps, burst: 1500, priority: 1, child: {qdisc: slot, slot: 1ms}}
       - {name: rest, rate: 1Mbps, child: {qdisc: codel, target: 5ms, interval: 100ms, ecn: true}}
+  paths:
+  - name: dl
+    from: a.p0
+    through: [b, c.p0]
+    to: d.p0
+    directions: forward
+    load: 10Mbps
+    gtpu: {at: from, from: 198.18.0.2, to: 198.18.0.1, teid: 1, tunnels: 1000, pdu: up, qfi: 9}
+    requires: {latency: 5ms, percentile: 90, packet_loss_ratio: 0.01, min_bitrate: 100Mbps}
+  - {name: ul, from: a.p1, to: b.p1, requires: {min_bitrate: 1Mbps}}
 status:
   observedGeneration: 1
   conditions: [{type: Planned, status: "True", reason: Planned, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}]
   links: [{name: ab, transport: shm, ends: [{function: a, port: p0, pod: a-1, node: n1}], requirements: [{type: latency, status: Unknown, reason: NotMeasured, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}]}]
+  paths: [{name: dl, links: [ab, cd], requirements: [{type: latency, status: Unknown, reason: NotMeasured, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}]}]
   placement: [{function: a, node: n1, reason: no other host costs less}]
   ready: 0/1
   verdict: 1 unknown
@@ -248,6 +259,13 @@ func TestWrongObjectsAreRefused(t *testing.T) {
 		{"{qdisc: slot, slot: 1ms}", "{qdisc: codel, classes: [{name: x}]}", "spec.links[2].qos.classes[0].child.classes"},
 		{"{qdisc: slot, slot: 1ms}", "{qdisc: codel, rate: 1Mbps}", "spec.links[2].qos.classes[0].child.rate"},
 		{"child: {qdisc: fq_codel, limit: 100}", "child: {qdisc: fq_codel, at: switch}", "spec.links[1].qos.child.at"},
+		{"name: ul", "name: dl", `spec.paths[1]: Duplicate value: {"name":"dl"}`},
+		{"requires: {min_bitrate: 1Mbps}", "requires: {}", "the path requires nothing: state a latency, a packet_loss_ratio or a min_bitrate"},
+		{"requires: {min_bitrate: 1Mbps}", "requires: {min_bitrate: 1Mbps, percentile: 99}", "percentile has nothing to apply to: add latency, or remove it"},
+		{"requires: {min_bitrate: 1Mbps}", "requires: {min_bitrate: 1Mbps, mtu: 1500}", "spec.paths[1].requires.mtu"},
+		{"from: a.p1", "from: a", "spec.paths[1].from"},
+		{"directions: forward", "directions: back", `spec.paths[0].directions: Unsupported value: "back"`},
+		{"pdu: up", "pdu: left", `spec.paths[0].gtpu.pdu: Unsupported value: "left"`},
 		{"clock: realtime", "clock: utc", `qos.clock: Unsupported value: "utc"`},
 	} {
 		text := strings.Replace(full, c.old, c.new, 1)

@@ -90,6 +90,10 @@ func adjust(path string, s *apiextensionsv1.JSONSchemaProps) {
 		}
 	case "spec.links.requires":
 		s.XValidations = append(s.XValidations, percentileOfDelay)
+	case "spec.paths":
+		named(s, manifest.MaxPaths)
+	case "spec.paths.requires":
+		s.XValidations = append(s.XValidations, pathRequires, percentileOfLatency)
 	}
 	if strings.HasPrefix(path, "spec.functions.ports.qos.") || strings.Contains(path, ".classes.child.") {
 		s.Description = "" // as of the same field of a link's qos, or of its child
@@ -106,7 +110,7 @@ func adjust(path string, s *apiextensionsv1.JSONSchemaProps) {
 
 // isItem reports whether s is an item of the list at path.
 func isItem(path string, s *apiextensionsv1.JSONSchemaProps) bool {
-	return slices.Contains([]string{"spec.functions", "spec.functions.ports", "spec.links", "spec.links.ends"}, path) && s.Type != "array"
+	return slices.Contains([]string{"spec.functions", "spec.functions.ports", "spec.links", "spec.links.ends", "spec.paths"}, path) && s.Type != "array"
 }
 
 // named makes a list one of objects with different names, at least one.
@@ -157,6 +161,14 @@ var (
 	percentileOfDelay = apiextensionsv1.ValidationRule{
 		Rule:    `!has(self.percentile) || has(self.latency) || has(self.packet_delay_variation)`,
 		Message: "percentile has nothing to apply to: add latency or packet_delay_variation, or remove it",
+	}
+	pathRequires = apiextensionsv1.ValidationRule{
+		Rule:    `has(self.latency) || has(self.packet_loss_ratio) || has(self.min_bitrate)`,
+		Message: "the path requires nothing: state a latency, a packet_loss_ratio or a min_bitrate",
+	}
+	percentileOfLatency = apiextensionsv1.ValidationRule{
+		Rule:    `!has(self.percentile) || has(self.latency)`,
+		Message: "percentile has nothing to apply to: add latency, or remove it",
 	}
 	// A name of an object may be longer, and have dots.
 	nameOfChain = apiextensionsv1.ValidationRule{

@@ -19,10 +19,14 @@ func status() apiextensionsv1.JSONSchemaProps {
 	link.Properties["limits"] = limits
 	link.Properties["requirements"] = conditions
 	link.Properties["idle"] = apiextensionsv1.JSONSchemaProps{Type: "boolean"}
+	path := object("", texted("name"), "name")
+	path.Properties["links"] = list(apiextensionsv1.JSONSchemaProps{Type: "string"})
+	path.Properties["requirements"] = conditions
 	all := object("What the operator knows of the chain.", map[string]apiextensionsv1.JSONSchemaProps{
 		"observedGeneration": {Type: "integer", Format: "int64"},
 		"conditions":         conditions,
 		"links":              list(link),
+		"paths":              list(path),
 		"instances":          list(object("", texted("function", "claim", "uid"), "function", "claim", "uid")),
 		"placement":          list(object("", texted("function", "node", "reason"), "function", "node", "reason")),
 		"ready":              {Type: "string"},

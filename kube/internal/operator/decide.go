@@ -5,6 +5,7 @@ package operator
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -52,6 +53,9 @@ func (r *Reconciler) decide(ctx context.Context, c *v1alpha1.Chain, claims []cla
 	d := decision{chain: parsed, plan: choice.Plan, across: choice.Across, nodes: choice.Nodes}
 	d.planned = condition(v1alpha1.ConditionPlanned, metav1.ConditionTrue, v1alpha1.ReasonPlanned, choice.String())
 	if wanted == nil {
+		if len(choice.Across.Paths) > 0 {
+			d.planned.Message = clip(d.planned.Message+"; warning: "+strings.Join(choice.Across.Paths, "; "), maxMessage)
+		}
 		return d, nil
 	}
 	return r.place(ctx, c, d, choice, wanted, nodes, claims)

@@ -289,13 +289,13 @@ func TestMetOfAChain(t *testing.T) {
 		{[]metav1.ConditionStatus{yes, unknown}, unknown, "1 met, 1 unknown"},
 		{[]metav1.ConditionStatus{unknown, no, yes, no}, no, "1 met, 2 missed, 1 unknown"},
 	} {
-		var links []v1alpha1.LinkStatus
+		all := requirements(v1alpha1.ChainStatus{})
 		for _, status := range c.all {
-			links = append(links, v1alpha1.LinkStatus{Name: "l", Requirements: []metav1.Condition{says("latency", status)}})
+			all = append(all, requirement{"link l", says("latency", status)})
 		}
-		got := met(planned, links)
-		if got.Status != c.want || verdicts(links) != c.verdict || c.want == no && strings.Count(got.Message, "link l: latency") != 2 {
-			t.Errorf("%v: %+v, %s", c.all, got, verdicts(links))
+		got := met(planned, all)
+		if got.Status != c.want || verdicts(all) != c.verdict || c.want == no && strings.Count(got.Message, "link l: latency") != 2 {
+			t.Errorf("%v: %+v, %s", c.all, got, verdicts(all))
 		}
 	}
 }

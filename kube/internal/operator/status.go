@@ -43,9 +43,12 @@ func statusOf(c *v1alpha1.Chain, d decision, seen map[portKey]port, given instan
 		}
 		s.Ready = fmt.Sprintf("%d/%d", links-len(waiting), links)
 		waiting = append(waiting, given.waiting...)
+		for _, p := range d.plan.Paths {
+			s.Paths = append(s.Paths, pathStatus(c, p))
+		}
 	}
-	s.Verdict = verdicts(s.Links)
-	for _, one := range []metav1.Condition{d.planned, readiness(d, waiting), met(d, s.Links)} {
+	s.Verdict = verdicts(requirements(s))
+	for _, one := range []metav1.Condition{d.planned, readiness(d, waiting), met(d, requirements(s))} {
 		one.ObservedGeneration = c.Generation
 		meta.SetStatusCondition(&s.Conditions, one)
 	}

@@ -42,24 +42,43 @@ func (p port) judges(c metav1.Condition, limits *v1alpha1.Limits) bool {
 	return c.ObservedGeneration == limits.Generation || c.ObservedGeneration == 0 && !p.older
 }
 
+// requirement is one of a link or a path.
+type requirement struct {
+	of string // "link f1u", "path dl"
+	metav1.Condition
+}
+
+// requirements are those of all links, then of all paths.
+func requirements(s v1alpha1.ChainStatus) (all []requirement) {
+	for _, l := range s.Links {
+		for _, q := range l.Requirements {
+			all = append(all, requirement{"link " + l.Name, q})
+		}
+	}
+	for _, p := range s.Paths {
+		for _, q := range p.Requirements {
+			all = append(all, requirement{"path " + p.Name, q})
+		}
+	}
+	return all
+}
+
 // met is the condition Met of a chain: False if one requirement is missed, else Unknown
 // if one is, else True.
-func met(d decision, links []v1alpha1.LinkStatus) metav1.Condition {
+func met(d decision, all []requirement) metav1.Condition {
 	if d.plan == nil {
 		return condition(v1alpha1.ConditionMet, metav1.ConditionUnknown, d.planned.Reason, "the chain is not planned")
 	}
 	worst := metav1.Condition{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonMet}
 	var texts []string
-	for _, l := range links {
-		for _, q := range l.Requirements {
-			switch s := severity[q.Status] - severity[worst.Status]; {
-			case s > 0:
-				worst, texts = q, nil
-			case s < 0:
-				continue
-			}
-			texts = append(texts, fmt.Sprintf("link %s: %s: %s", l.Name, q.Type, q.Message))
+	for _, q := range all {
+		switch s := severity[q.Status] - severity[worst.Status]; {
+		case s > 0:
+			worst, texts = q.Condition, nil
+		case s < 0:
+			continue
 		}
+		texts = append(texts, fmt.Sprintf("%s: %s: %s", q.of, q.Type, q.Message))
 	}
 	if worst.Status == metav1.ConditionTrue {
 		return condition(v1alpha1.ConditionMet, metav1.ConditionTrue, v1alpha1.ReasonMet, "every requirement is met")
@@ -68,7 +87,7 @@ func met(d decision, links []v1alpha1.LinkStatus) metav1.Condition {
 }
 
 // verdicts counts the requirements by verdict: "2 met, 1 missed, 1 unknown".
-func verdicts(links []v1alpha1.LinkStatus) string {
+func verdicts(all []requirement) string {
 	words := []struct {
 		status metav1.ConditionStatus
 		word   string
@@ -76,11 +95,9 @@ func verdicts(links []v1alpha1.LinkStatus) string {
 	var texts []string
 	for _, w := range words {
 		n := 0
-		for _, l := range links {
-			for _, q := range l.Requirements {
-				if q.Status == w.status {
-					n++
-				}
+		for _, q := range all {
+			if q.Status == w.status {
+				n++
 			}
 		}
 		if n > 0 {
