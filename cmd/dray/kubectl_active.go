@@ -156,9 +156,9 @@ func recordOutcome(ctx context.Context, k *cluster.Kubectl, c *cluster.Chain, sh
 // outcome is the verdict on a chain as a whole, and which requirements are not met.
 func (s *clusterChain) outcome(now time.Time) (verdict.Word, string) {
 	all := map[verdict.Word][]string{}
-	for _, l := range s.Links {
-		for _, q := range l.Requirements {
-			all[q.Verdict] = append(all[q.Verdict], "link "+l.Name+", "+q.Requirement)
+	for _, j := range s.judged() {
+		for _, q := range j.requirements {
+			all[q.Verdict] = append(all[q.Verdict], j.kind+" "+j.name+", "+q.Requirement)
 		}
 	}
 	parts := []string{fmt.Sprintf("%d met", len(all[verdict.Met]))}

@@ -120,7 +120,11 @@ func planOnNodes(c *planned, nodes []fleet.Node, machines []fleet.Machine) clust
 	for _, n := range all {
 		p.add(n)
 	}
-	if c.wanted != nil && choice.Plan != nil {
+	switch {
+	case choice.Plan == nil:
+	case c.wanted == nil:
+		p.Detail += orEmpty("; warning: ", strings.Join(choice.Across.Paths, "; "))
+	default:
 		p.place(c, fleet.Site{Chain: c.chain, Wanted: c.wanted, Choice: choice, Nodes: nodes, Machines: machines})
 	}
 	return p

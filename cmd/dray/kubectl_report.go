@@ -16,6 +16,7 @@ import (
 	"github.com/drayage/dray/internal/cluster"
 	"github.com/drayage/dray/internal/measure/live"
 	"github.com/drayage/dray/internal/result/report"
+	"github.com/drayage/dray/internal/result/verdict"
 	"github.com/drayage/dray/internal/spec/release"
 )
 
@@ -123,6 +124,13 @@ func reportedChain(c *cluster.Chain, links []live.Link) report.ClusterChain {
 			one.Verdicts = append(one.Verdicts, q.Verdict(l.Name))
 		}
 		shown.Links = append(shown.Links, one)
+	}
+	for _, p := range c.Status.Paths {
+		one := report.ClusterPath{Name: p.Name, Links: p.Links, Verdicts: []verdict.Verdict{}}
+		for _, q := range p.Requirements {
+			one.Verdicts = append(one.Verdicts, q.Verdict(p.Name))
+		}
+		shown.Paths = append(shown.Paths, one)
 	}
 	return shown
 }

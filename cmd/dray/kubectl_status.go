@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,6 +31,7 @@ type clusterChain struct {
 	State     string        `json:"state"`  // one of the words of stateOf
 	Detail    string        `json:"detail"` // the nodes, or why the chain is not ready
 	Links     []clusterLink `json:"links"`  // none: the chain is not planned
+	Paths     []clusterPath `json:"paths,omitempty"`
 	Placement []fleet.Spot  `json:"placement,omitempty"`
 	Exit      int           `json:"exit_code"` // of the verdicts
 	Active    *activeRun    `json:"active,omitempty"`
@@ -48,6 +50,12 @@ type clusterLink struct {
 	Transport    string               `json:"transport"`
 	Ends         []cluster.End        `json:"ends"`
 	Idle         bool                 `json:"idle"` // a link of an instance that no pod has
+	Requirements []clusterRequirement `json:"requirements"`
+}
+
+type clusterPath struct {
+	Name         string               `json:"name"`
+	Links        []string             `json:"links"`
 	Requirements []clusterRequirement `json:"requirements"`
 }
 
@@ -119,14 +127,38 @@ func clusterChainOf(c *cluster.Chain) clusterChain {
 		}
 	}
 	for _, l := range c.Status.Links {
-		link := clusterLink{Name: l.Name, Transport: l.Transport, Ends: l.Ends, Idle: l.Idle, Requirements: []clusterRequirement{}}
-		for _, q := range l.Requirements {
-			link.Requirements = append(link.Requirements, clusterRequirement{q.Type, q.Word(), verdict.ReadMessage(q.Message), q.Since})
-		}
-		s.Links = append(s.Links, link)
+		s.Links = append(s.Links, clusterLink{Name: l.Name, Transport: l.Transport, Ends: l.Ends, Idle: l.Idle, Requirements: requirementsOf(l.Requirements)})
+	}
+	for _, p := range c.Status.Paths {
+		s.Paths = append(s.Paths, clusterPath{Name: p.Name, Links: p.Links, Requirements: requirementsOf(p.Requirements)})
 	}
 	s.Exit = s.exitCode()
 	return s
+}
+
+func requirementsOf(all []cluster.Condition) []clusterRequirement {
+	shown := []clusterRequirement{}
+	for _, q := range all {
+		shown = append(shown, clusterRequirement{q.Type, q.Word(), verdict.ReadMessage(q.Message), q.Since})
+	}
+	return shown
+}
+
+// judged is what has requirements: a link or a path.
+type judged struct {
+	kind, name   string // "link" or "path"
+	requirements []clusterRequirement
+}
+
+// judged are all links, then all paths.
+func (s *clusterChain) judged() (all []judged) {
+	for _, l := range s.Links {
+		all = append(all, judged{"link", l.Name, l.Requirements})
+	}
+	for _, p := range s.Paths {
+		all = append(all, judged{"path", p.Name, p.Requirements})
+	}
+	return all
 }
 
 // unseen is the detail of a chain whose status is missing, or about an earlier chain.
@@ -157,8 +189,8 @@ func (s *clusterChain) exitCode() int {
 		return exitError
 	}
 	var all []verdict.Verdict
-	for _, l := range s.Links {
-		for _, q := range l.Requirements {
+	for _, j := range s.judged() {
+		for _, q := range j.requirements {
 			all = append(all, verdict.Verdict{Verdict: q.Verdict})
 		}
 	}
@@ -234,6 +266,9 @@ func printChains(w io.Writer, width int, all []clusterChain) error {
 		for _, l := range c.Links {
 			t.Add("  link "+l.Name, l.state(), endsText(l.Ends))
 		}
+		for _, p := range c.Paths {
+			t.Add("  path "+p.Name, "", "over "+strings.Join(p.Links, ", "))
+		}
 	}
 	if err := t.Write(w, width); err != nil {
 		return err
@@ -273,12 +308,12 @@ func endsText(ends []cluster.End) string {
 
 // printVerdicts writes a table of all requirements, and below it why some are not met.
 func printVerdicts(w io.Writer, width int, all []clusterChain) error {
-	t := layout.Table{Head: []string{"LINK", "REQUIREMENT", "REQUIRED", "MEASURED", "BOUND", "VERDICT", "BASIS"}}
+	t := layout.Table{Head: []string{headOf(all), "REQUIREMENT", "REQUIRED", "MEASURED", "BOUND", "VERDICT", "BASIS"}}
 	var why []string
 	for _, c := range all {
-		for _, l := range c.Links {
-			for _, q := range l.Requirements {
-				name := c.name() + "/" + l.Name
+		for _, j := range c.judged() {
+			for _, q := range j.requirements {
+				name := c.name() + "/" + j.name
 				t.Add(name, q.Requirement, orDash(q.Required), orDash(q.Measured), orDash(q.Bound), string(q.Verdict), orDash(q.Basis))
 				if q.Verdict != verdict.Met {
 					why = append(why, fmt.Sprintf("%s, %s: %s", name, q.Requirement, q.reason()))
@@ -300,6 +335,14 @@ func printVerdicts(w io.Writer, width int, all []clusterChain) error {
 		fmt.Fprintln(w, strings.Join(layout.Wrap(text, width), "\n"))
 	}
 	return nil
+}
+
+// headOf is the head of the column that names links, and paths if there are any.
+func headOf(all []clusterChain) string {
+	if slices.ContainsFunc(all, func(c clusterChain) bool { return len(c.Paths) > 0 }) {
+		return "LINK OR PATH"
+	}
+	return "LINK"
 }
 
 // reason is why a requirement is not met.

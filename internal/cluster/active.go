@@ -17,6 +17,7 @@ import (
 	"github.com/drayage/dray/internal/plan/fleet"
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/result/verdict"
+	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/manifest"
 	"github.com/drayage/dray/internal/spec/release"
 )
@@ -92,6 +93,9 @@ func (k *Kubectl) planOf(ctx context.Context, c *Chain) (*plan.Plan, []fleet.Nod
 	if p.Links = running(c, choice.Plan.Links); len(p.Links) == 0 {
 		return nil, nil, fmt.Errorf("chain %s has no link with a pod at each end", c.Name())
 	}
+	p.Paths = slices.DeleteFunc(slices.Clone(p.Paths), func(path plan.Path) bool {
+		return slices.ContainsFunc(path.Steps, func(s chain.Step) bool { return p.Link(s.Link) == nil })
+	})
 	p.Functions = slices.Clone(p.Functions)
 	for i := range p.Functions {
 		p.Functions[i].CPUs = cpusOf(c, p.Functions[i].Name, nodes)

@@ -30,6 +30,7 @@ type Chain struct {
 		ObservedGeneration int64       `json:"observedGeneration"`
 		Conditions         []Condition `json:"conditions"`
 		Links              []Link      `json:"links"`
+		Paths              []Path      `json:"paths"`
 		// Placement is the nodes of the functions, if the chain asks for a placement.
 		Placement []fleet.Spot `json:"placement"`
 	} `json:"status"`
@@ -41,6 +42,13 @@ type Link struct {
 	Transport    string      `json:"transport"`
 	Ends         []End       `json:"ends"`
 	Idle         bool        `json:"idle"` // a link of an instance that no pod has
+	Requirements []Condition `json:"requirements"`
+}
+
+// Path is one path of a chain.
+type Path struct {
+	Name         string      `json:"name"`
+	Links        []string    `json:"links"` // that the packets cross, in order
 	Requirements []Condition `json:"requirements"`
 }
 

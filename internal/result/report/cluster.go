@@ -4,6 +4,7 @@ package report
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/drayage/dray/internal/plan"
@@ -31,6 +32,7 @@ type ClusterChain struct {
 	State  string        `json:"state"`
 	Detail string        `json:"detail"`
 	Links  []ClusterLink `json:"links"`
+	Paths  []ClusterPath `json:"paths,omitempty"`
 	Spec   string        `json:"spec"` // as JSON
 }
 
@@ -41,6 +43,13 @@ type ClusterLink struct {
 	Ends      []ClusterEnd      `json:"ends"`
 	Verdicts  []verdict.Verdict `json:"verdicts"`
 	Traffic   []ClusterFlow     `json:"traffic"` // none: no node has reported any
+}
+
+// ClusterPath is one path, with its verdicts.
+type ClusterPath struct {
+	Name     string            `json:"name"`
+	Links    []string          `json:"links"` // that the packets cross, in order
+	Verdicts []verdict.Verdict `json:"verdicts"`
 }
 
 // ClusterEnd is a port, and the pod that has it.
@@ -98,15 +107,13 @@ func (c *Cluster) Document() *document.Document {
 	return doc
 }
 
-// verdicts are those of all chains; the name of a link has its chain's.
+// verdicts are those of all chains; the name of a link or path has its chain's.
 func (c *Cluster) verdicts() []verdict.Verdict {
 	var all []verdict.Verdict
 	for _, chain := range c.Chains {
-		for _, l := range chain.Links {
-			for _, v := range l.Verdicts {
-				v.Link = chain.Name + "/" + l.Name
-				all = append(all, v)
-			}
+		for _, v := range append(chain.verdicts(), chain.pathVerdicts()...) {
+			v.Link = chain.Name + "/" + v.Link
+			all = append(all, v)
 		}
 	}
 	return all
@@ -114,16 +121,19 @@ func (c *Cluster) verdicts() []verdict.Verdict {
 
 func (c *Cluster) verdictBlocks(all []verdict.Verdict) []document.Block {
 	if len(all) == 0 {
-		return []document.Block{{Paragraphs: []string{"No link requires anything, so there is nothing to judge."}}}
+		return []document.Block{{Paragraphs: []string{"No link or path requires anything, so there is nothing to judge."}}}
 	}
-	hrefs := map[string]string{}
+	hrefs, head := map[string]string{}, "Link"
 	for i, chain := range c.Chains {
 		for _, l := range chain.Links {
 			hrefs[chain.Name+"/"+l.Name] = "#" + chainID(i)
 		}
+		for _, p := range chain.Paths {
+			hrefs[chain.Name+"/"+p.Name], head = "#"+chainID(i), "Link or path"
+		}
 	}
 	t := &document.Table{Label: "Verdicts", Columns: []document.Column{
-		{Head: "Link", Key: true, Text: true}, {Head: "Requirement", Key: true, Text: true}, {Head: "Required", Text: true}, {Head: "Measured", Text: true},
+		{Head: head, Key: true, Text: true}, {Head: "Requirement", Key: true, Text: true}, {Head: "Required", Text: true}, {Head: "Measured", Text: true},
 		{Head: "Bound", Text: true}, {Head: "Verdict", Text: true},
 	}}
 	var reasons []string
@@ -147,6 +157,9 @@ func (c *ClusterChain) section(i int) document.Section {
 		drawn := topologyOfPods(c.Links, c.verdicts(), nil)
 		s.Blocks = append(s.Blocks, document.Block{Drawing: drawn.wide() + drawn.narrow()}, document.Block{Table: linkTable(c.Links)})
 	}
+	if t := c.pathTable(); len(t.Rows) > 0 {
+		s.Blocks = append(s.Blocks, document.Block{Table: t})
+	}
 	if t := c.trafficTable(); len(t.Rows) > 0 {
 		s.Blocks = append(s.Blocks, document.Block{Title: "Traffic", Table: t})
 	}
@@ -159,6 +172,13 @@ func (c *ClusterChain) section(i int) document.Section {
 func (c *ClusterChain) verdicts() (all []verdict.Verdict) {
 	for _, l := range c.Links {
 		all = append(all, l.Verdicts...)
+	}
+	return all
+}
+
+func (c *ClusterChain) pathVerdicts() (all []verdict.Verdict) {
+	for _, p := range c.Paths {
+		all = append(all, p.Verdicts...)
 	}
 	return all
 }
@@ -200,6 +220,14 @@ func linkTable(links []ClusterLink) *document.Table {
 		for _, e := range l.Ends { // on a narrow page, each row stands by itself
 			t.Rows = append(t.Rows, document.Row{Cells: document.Text(l.Name, l.Transport, e.Function+"."+e.Port, orNone(e.Pod), orNone(e.Node))})
 		}
+	}
+	return t
+}
+
+func (c *ClusterChain) pathTable() *document.Table {
+	t := &document.Table{Label: "Paths", Columns: []document.Column{{Head: "Path", Key: true, Text: true}, {Head: "Over", Text: true}}}
+	for _, p := range c.Paths {
+		t.Rows = append(t.Rows, document.Row{Cells: document.Text(p.Name, strings.Join(p.Links, ", "))})
 	}
 	return t
 }
