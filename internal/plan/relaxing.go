@@ -17,12 +17,13 @@ import (
 // violatePlacement reports the limits that cannot hold together, and the smallest changes
 // of which each helps.
 func (p *planner) violatePlacement(s *placing, proven bool) {
-	conflict := place.Conflict(s.model)
+	effort := place.NewEffort()
+	conflict := effort.Conflict(s.model)
 	v := Violation{
 		Subject:    "placement",
 		Constraint: "hosts for all functions",
 		Reason:     "no link between hosts, or on one, has a transport",
-		Fix:        s.relaxations(p),
+		Fix:        s.relaxations(p, effort),
 		Hard:       !possible(s.model),
 	}
 	var others []string
@@ -115,18 +116,18 @@ func (s *placing) requiresText(l *chain.Link) string {
 }
 
 // relaxations are the smallest changes that help, one of each kind.
-func (s *placing) relaxations(p *planner) string {
+func (s *placing) relaxations(p *planner, effort *place.Effort) string {
 	if len(s.model.Functions) > place.ExactFunctions || s.model.Hosts > place.ExactHosts {
 		return fmt.Sprintf("relax one of these; the smallest change is looked for up to %d functions on %d hosts", place.ExactFunctions, place.ExactHosts)
 	}
 	var texts []string
-	all := place.Relaxations(s.model)
+	all := effort.Relaxations(s.model)
 	for _, r := range all {
 		if r.Kind == place.KindDelay {
 			texts = append(texts, s.relaxationText(r))
 		}
 	}
-	if split := s.otherSplit(p); split != "" {
+	if split := s.otherSplit(p, effort); split != "" {
 		texts = append(texts, split)
 	}
 	for _, r := range all {
@@ -134,20 +135,24 @@ func (s *placing) relaxations(p *planner) string {
 			texts = append(texts, s.relaxationText(r))
 		}
 	}
-	if load := s.lowerLoad(p); load != "" {
+	if load := s.lowerLoad(p, effort); load != "" {
 		texts = append(texts, load)
 	}
-	if len(texts) == 0 {
+	switch {
+	case len(texts) > 0:
+	case effort.Spent():
+		return "relax one of these; which change is the smallest would take too long to find"
+	default:
 		return "no single change of a host, line, split, load or latency helps: relax several, or lower bitrates or percentiles"
 	}
 	return strings.Join(texts, ", or ")
 }
 
 // otherSplit is the nearest split of one function that helps.
-func (s *placing) otherSplit(p *planner) string {
+func (s *placing) otherSplit(p *planner, effort *place.Effort) string {
 	for _, f := range s.chain.Functions {
 		for _, split := range f.Split.Looser() {
-			if other := p.newPlacing(s.chain.WithSplit(f.Name, split)); place.Possible(other.model) {
+			if other := p.newPlacing(s.chain.WithSplit(f.Name, split)); effort.Possible(other.model) {
 				return fmt.Sprintf("split %s instead of %s for %s", split, f.Split, f.Name)
 			}
 		}
@@ -156,12 +161,12 @@ func (s *placing) otherSplit(p *planner) string {
 }
 
 // lowerLoad is the first path or link whose load alone is too much.
-func (s *placing) lowerLoad(p *planner) string {
+func (s *placing) lowerLoad(p *planner, effort *place.Effort) string {
 	for i, path := range s.chain.Paths {
 		c := *s.chain
 		c.Paths = slices.Clone(c.Paths)
 		c.Paths[i].Load, c.Paths[i].HasLoad = 0, true
-		if path.Load > 0 && place.Possible(p.newPlacing(&c).model) {
+		if path.Load > 0 && effort.Possible(p.newPlacing(&c).model) {
 			return "a lower load for path " + path.Name
 		}
 	}
@@ -169,7 +174,7 @@ func (s *placing) lowerLoad(p *planner) string {
 		c := *s.chain
 		c.Links = slices.Clone(c.Links)
 		c.Links[i].Load, c.Links[i].HasLoad = 0, true
-		if link.Load > 0 && place.Possible(p.newPlacing(&c).model) {
+		if link.Load > 0 && effort.Possible(p.newPlacing(&c).model) {
 			return "a lower load for link " + link.Name
 		}
 	}

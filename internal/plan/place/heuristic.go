@@ -19,9 +19,14 @@ const (
 func construct(m *Model) *state {
 	var best *state
 	random := rand.New(rand.NewPCG(1, uint64(len(m.Functions)))) // the same every time
+	looks := 0
 	for attempt := range attempts {
-		if s := newState(m); s.greedy(order(s, attempt, random)) && (best == nil || s.cost.Less(best.cost)) {
+		s := newState(m)
+		if s.greedy(order(s, attempt, random)) && (best == nil || s.cost.Less(best.cost)) {
 			best = s
+		}
+		if looks += s.looks; looks > mostLooks {
+			break
 		}
 	}
 	return best
@@ -31,7 +36,7 @@ func construct(m *Model) *state {
 // each costs least, and goes back unless that is better or equal; again and again.
 func (s *state) improve() {
 	random := rand.New(rand.NewPCG(2, uint64(len(s.Functions))))
-	for range rounds {
+	for round := 0; round < rounds && s.looks < mostLooks; round++ {
 		was, cost := slices.Clone(s.at), s.cost
 		some := s.some(random)
 		for _, f := range some {
@@ -54,7 +59,7 @@ func (s *state) improve() {
 			s.put(f, was[f])
 		}
 	}
-	for better := true; better; {
+	for better := true; better && s.looks < mostLooks; {
 		better = false
 		for f := range s.Functions {
 			better = s.moveBetter(f) || better

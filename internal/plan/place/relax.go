@@ -4,6 +4,7 @@ package place
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
@@ -113,17 +114,24 @@ func (l *Link) free() {
 
 // Conflict is a smallest set of limits that cannot hold together, if the model has no
 // placement: without any one of them it has one, or other limits are in the way. It is
-// empty if links have no transport at all. For a large model it names only kinds of limits.
-func Conflict(m *Model) []Limit {
-	if m = m.clone(); Possible(m) {
+// empty if links have no transport at all. For a large model, and for the rest if the effort
+// is spent, it names only kinds of limits.
+func (e *Effort) Conflict(m *Model) []Limit {
+	if m = m.clone(); e.Possible(m) {
 		return nil
 	}
 	var kept []Limit
 	for _, l := range m.limits() {
-		if free := m.without(l); !Possible(free) {
-			m = free
-		} else {
+		free := m.without(l)
+		switch possible := e.Possible(free); {
+		case e.Spent():
+			if all := (Limit{l.Kind, -1}); !slices.Contains(kept, all) {
+				kept = append(kept, all)
+			}
+		case possible:
 			kept = append(kept, l)
+		default:
+			m = free
 		}
 	}
 	return kept
@@ -148,9 +156,9 @@ const (
 
 // Relaxations are, for each kind of limit, the smallest change of one limit that helps:
 // of one group of lines, one link, one node or one function. A large model is not
-// searched.
-func Relaxations(m *Model) []Relaxation {
-	if !small(m) || Possible(m) {
+// searched. If the effort is spent, a change that helps may be missing, or too large.
+func (e *Effort) Relaxations(m *Model) []Relaxation {
+	if !small(m) || e.Possible(m) {
 		return nil
 	}
 	var all []Relaxation
@@ -166,12 +174,12 @@ func Relaxations(m *Model) []Relaxation {
 		{KindCPUs, len(m.Nodes), m.wanted()},
 		{KindMemory, len(m.Nodes), m.asked()/memoryStep + 1},
 	} {
-		if r, ok := smallest(m, k.kind, k.n, k.most); ok {
+		if r, ok := e.smallest(m, k.kind, k.n, k.most); ok {
 			all = append(all, r)
 		}
 	}
 	for f := range m.Functions {
-		if pin := (Limit{KindPin, f}); m.Functions[f].Nodes != nil && Possible(m.without(pin)) {
+		if pin := (Limit{KindPin, f}); m.Functions[f].Nodes != nil && e.Possible(m.without(pin)) {
 			return append(all, Relaxation{Limit: pin})
 		}
 	}
@@ -179,15 +187,15 @@ func Relaxations(m *Model) []Relaxation {
 }
 
 // smallest looks for the limit of a kind that has to change least.
-func smallest(m *Model, kind Kind, n int, most uint64) (best Relaxation, found bool) {
+func (e *Effort) smallest(m *Model, kind Kind, n int, most uint64) (best Relaxation, found bool) {
 	for i := range n {
 		limit := Limit{kind, i}
-		if most == 0 || !Possible(m.changed(limit, most)) {
+		if most == 0 || !e.Possible(m.changed(limit, most)) {
 			continue
 		}
 		low, high := uint64(0), most // impossible, possible
 		for high-low > 1 {
-			if mid := low + (high-low)/2; Possible(m.changed(limit, mid)) {
+			if mid := low + (high-low)/2; e.Possible(m.changed(limit, mid)) {
 				high = mid
 			} else {
 				low = mid

@@ -22,25 +22,25 @@ func line() *Model {
 }
 
 func TestConflictNamesWhatCannotHoldTogether(t *testing.T) {
-	got := Conflict(line())
+	got := NewEffort().Conflict(line())
 	want := []Limit{{KindCPUs, 0}, {KindPin, 0}, {KindLink, 0}}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	m := line()
 	m.Lines[0].Delay = 0
-	if got := Conflict(m); got != nil {
+	if got := NewEffort().Conflict(m); got != nil {
 		t.Errorf("a possible model has the conflict %v", got)
 	}
 	m = line()
 	m.Links[0].Apart = nil
-	if got, want := Conflict(m), []Limit{{KindCPUs, 0}}; !slices.Equal(got, want) && !slices.Equal(got, append(want, Limit{KindPin, 0})) {
+	if got, want := NewEffort().Conflict(m), []Limit{{KindCPUs, 0}}; !slices.Equal(got, want) && !slices.Equal(got, append(want, Limit{KindPin, 0})) {
 		t.Errorf("without a tunnel: got %v", got)
 	}
 }
 
 func TestSmallestRelaxations(t *testing.T) {
-	got := Relaxations(line())
+	got := NewEffort().Relaxations(line())
 	want := []Relaxation{
 		{Limit{KindDelay, 0}, 40_000}, // 8 km
 		{Limit{KindLink, 0}, 40_000},
@@ -52,17 +52,17 @@ func TestSmallestRelaxations(t *testing.T) {
 	}
 	m := line()
 	m.Nodes[1].CPUs = 3
-	if got := Relaxations(m); !slices.Contains(got, want[3]) {
+	if got := NewEffort().Relaxations(m); !slices.Contains(got, want[3]) {
 		t.Errorf("got %v, want also %v", got, want[3])
 	}
 	m = line()
 	m.Lines[0].Delay, m.Lines[0].Rate = 0, 300e6
-	if got := Relaxations(m); !slices.Contains(got, Relaxation{Limit{KindRate, 0}, 1e9}) {
+	if got := NewEffort().Relaxations(m); !slices.Contains(got, Relaxation{Limit{KindRate, 0}, 1e9}) {
 		t.Errorf("got %v, want a rate of 1 Gb/s", got)
 	}
 	m = line()
 	m.Lines[0].Delay, m.Functions[1].Memory = 0, 5<<30
-	if got := Relaxations(m); !slices.Contains(got, Relaxation{Limit{KindMemory, 1}, 1 << 30}) {
+	if got := NewEffort().Relaxations(m); !slices.Contains(got, Relaxation{Limit{KindMemory, 1}, 1 << 30}) {
 		t.Errorf("got %v, want 1 GiB more on the second host", got)
 	}
 }
@@ -80,7 +80,7 @@ func TestRelaxationsAreSmallestByBruteForce(t *testing.T) {
 		if _, exists := bruteForce(m); exists {
 			continue
 		}
-		for _, relaxed := range Relaxations(m) {
+		for _, relaxed := range NewEffort().Relaxations(m) {
 			proposed++
 			steps := relaxed.Amount / stepOf(relaxed.Kind)
 			with, without := m.without(relaxed.Limit), m
@@ -94,7 +94,7 @@ func TestRelaxationsAreSmallestByBruteForce(t *testing.T) {
 				t.Fatalf("less than %+v helps", relaxed)
 			}
 		}
-		conflict := Conflict(m)
+		conflict := NewEffort().Conflict(m)
 		if len(conflict) == 0 {
 			continue
 		}
@@ -125,7 +125,7 @@ func TestLargeConflictNamesKinds(t *testing.T) {
 	for i := range m.Nodes {
 		m.Nodes[i].CPUs = 1
 	}
-	if got, want := Conflict(m), []Limit{{KindCPUs, -1}}; !slices.Equal(got, want) {
+	if got, want := NewEffort().Conflict(m), []Limit{{KindCPUs, -1}}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }

@@ -18,6 +18,9 @@ const (
 	// largeLooks bound the search for something better than the heuristic's result: each
 	// step looks at every function on every node.
 	largeLooks = 1_000_000
+	// mostLooks bound each part of a search, whatever the links are: one to three seconds.
+	// 200 functions on 50 hosts need a third of it.
+	mostLooks = 50_000_000
 )
 
 // Placement is the node of each function.
@@ -36,6 +39,7 @@ type search struct {
 	best  *Placement // nil: none found
 	first bool       // stop at the first placement
 	steps int        // left
+	most  int        // looks
 	twins [][]bool   // hosts that can be exchanged
 }
 
@@ -45,7 +49,7 @@ func Solve(m *Model) (p *Placement, proven bool) {
 	if hopeless(m) {
 		return nil, true
 	}
-	q := &search{state: newState(m), steps: exactSteps, twins: twins(m)}
+	q := &search{state: newState(m), steps: exactSteps, most: mostLooks, twins: twins(m)}
 	if s := construct(m); s != nil {
 		if !small(m) {
 			s.improve()
@@ -75,17 +79,7 @@ func small(m *Model) bool { return len(m.Functions) <= ExactFunctions && m.Hosts
 
 // Possible reports whether the model has a placement. For a large model, false says only
 // that none was found.
-func Possible(m *Model) bool {
-	if hopeless(m) {
-		return false
-	}
-	if !small(m) {
-		return construct(m) != nil
-	}
-	q := &search{state: newState(m), first: true, steps: exactSteps, twins: twins(m)}
-	q.branch()
-	return q.best != nil
-}
+func Possible(m *Model) bool { return NewEffort().Possible(m) }
 
 // hopeless finds what needs no search: a function that fits nowhere, or too little of
 // everything.
@@ -114,7 +108,7 @@ func (s *state) choices(f int) []int {
 	return nodes
 }
 
-// branch places the remaining functions; false: it ran out of steps.
+// branch places the remaining functions; false: it ran out of steps or looks.
 func (q *search) branch() bool {
 	if q.count == len(q.Functions) {
 		if q.best == nil || q.cost.Less(q.best.Cost) {
@@ -122,7 +116,7 @@ func (q *search) branch() bool {
 		}
 		return true
 	}
-	if q.steps--; q.steps < 0 {
+	if q.steps--; q.steps < 0 || q.looks > q.most {
 		return false
 	}
 	f, options, least := q.next()

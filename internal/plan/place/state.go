@@ -28,6 +28,7 @@ type state struct {
 	// cost is exact for links with all ends placed, and the least possible for others.
 	cost  Cost
 	count int // functions placed
+	looks int // at nodes for functions, pairs of ends of links, and lines between these
 }
 
 // joined is what one link costs now.
@@ -92,6 +93,7 @@ func (s *state) fits(f, node int) bool { return s.obstacle(f, node) == 0 }
 
 // obstacle is why the function cannot be on the node, links aside.
 func (s *state) obstacle(f, node int) Kind {
+	s.looks++
 	fn := &s.Functions[f]
 	switch {
 	case !fn.allows(node):
@@ -240,6 +242,7 @@ func (s *state) span(l *Link) span {
 		if s.at[f] == nowhere {
 			continue
 		}
+		s.looks += i
 		p.placed++
 		first := true
 		for _, g := range l.Ends[:i] {
@@ -250,7 +253,9 @@ func (s *state) span(l *Link) span {
 				first = false
 				continue
 			}
-			p.add(&s.routes[s.hostOf(f)][s.hostOf(g)])
+			route := &s.routes[s.hostOf(f)][s.hostOf(g)]
+			s.looks += len(p.lines) * len(route.Lines)
+			p.add(route)
 		}
 		if first {
 			p.hosts++
