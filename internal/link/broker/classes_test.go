@@ -285,6 +285,23 @@ func TestEachOrderOfClassesIsAnswered(t *testing.T) {
 	a.expect(wire.TypeOffer)
 }
 
+// An end whose link crosses interfaces gets no sockets either before it has answered.
+func TestNoSocketsBeforeClasses(t *testing.T) {
+	s := newFixture(t)
+	c, _ := s.serve()
+	l := s.link("f1u")
+	l.Ends[0].Classes = strict()
+	s.veth(&l)
+	s.add(c, l)
+	a := s.raw(l.Ends[0])
+	a.greetClasses()
+	if got := s.status(c, "f1u"); got.Generation != 0 {
+		t.Errorf("a generation before the answer: %+v", got)
+	}
+	a.classed(0)
+	a.expect(wire.TypeOffer)
+}
+
 // An end cannot do without classes once it has opened its port with them.
 func TestNoClassesForAnOpenPort(t *testing.T) {
 	s := newFixture(t)

@@ -24,8 +24,12 @@ func (l *link) wantsGeneration() bool {
 
 // bothWait reports whether both ends of a shared-memory link are connected without a generation.
 func (l *link) bothWait() bool {
-	welcomed := func(e *end) bool { return e.conn != nil && e.conn.welcomed && e.conn.classing == 0 && !e.conn.failed }
-	return l.entry.Link.Kind == KindShm && l.phase == phaseNone && welcomed(l.ends[0]) && welcomed(l.ends[1])
+	return l.entry.Link.Kind == KindShm && l.phase == phaseNone && l.ends[0].ready() && l.ends[1].ready()
+}
+
+// ready reports whether an end is connected, and has answered everything before a generation.
+func (e *end) ready() bool {
+	return e.conn != nil && e.conn.welcomed && e.conn.classing == 0 && !e.conn.failed
 }
 
 // hoarded reports whether the ends hold so much memory of earlier generations
@@ -197,7 +201,7 @@ func (l *link) offerNetdev() error {
 
 // wantsSockets reports whether an end of a netdev link still needs sockets.
 func (e *end) wantsSockets() bool {
-	return e.conn != nil && e.conn.welcomed && !e.conn.failed && e.conn.offered == 0
+	return e.ready() && e.conn.offered == 0
 }
 
 // queuesInUse is the most queues that the end will use.
