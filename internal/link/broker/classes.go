@@ -90,7 +90,7 @@ func (e *end) sendClasses(c *conn, readopted bool) {
 		return
 	}
 	order := ordered.Order
-	c.classing, c.unclassed = c.classing+1, ""
+	c.classing++
 	if !readopted {
 		c.deadline = time.Now().Add(classesTimeout)
 	}
@@ -105,7 +105,7 @@ func (e *end) onClassed(c *conn, m *wire.Classed) bool {
 	if c.classing--; c.classing == 0 {
 		c.deadline = time.Time{}
 	}
-	if m.Error != 0 {
+	if c.unclassed = ""; m.Error != 0 {
 		c.unclassed = fmt.Sprintf("the function cannot queue so: %v", unix.Errno(m.Error))
 		e.link.log.print("port %s: traffic classes: %s", e.spec().Port, c.unclassed)
 	}

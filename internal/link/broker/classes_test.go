@@ -285,6 +285,20 @@ func TestEachOrderOfClassesIsAnswered(t *testing.T) {
 	a.expect(wire.TypeOffer)
 }
 
+// The status is about the last order: an end that could not follow an earlier one may follow it.
+func TestAnEarlierOrderThatFailed(t *testing.T) {
+	s, c, l := serveClasses(t)
+	a := s.raw(l.Ends[0])
+	a.greetClasses()
+	l.Ends[0].Classes = slow()
+	testenv.Must(t, c.Relink(context.Background(), l))
+	a.expect(wire.TypeClasses)
+	a.classed(unix.ENOMEM)
+	until(t, "failed", func() bool { return s.status(c, "f1u").Ends[0].Classes.Error != "" })
+	a.classed(0)
+	until(t, "followed", func() bool { return s.status(c, "f1u").Ends[0].Classes.Error == "" })
+}
+
 // An end whose link crosses interfaces gets no sockets either before it has answered.
 func TestNoSocketsBeforeClasses(t *testing.T) {
 	s := newFixture(t)

@@ -62,7 +62,7 @@ type conn struct {
 	stats     *wire.Stats  // its latest answer
 	starts    []*capturing // captures whose start it has not answered
 	classing  int          // how many CLASSES it has not answered
-	unclassed string       // why it does not queue so
+	unclassed string       // why it does not queue so, as it last answered
 
 	failed bool // sweep will close it
 	left   bool // it sent BYE
