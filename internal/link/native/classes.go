@@ -71,7 +71,10 @@ func checkMatches(q *chain.Qdisc) error {
 	if len(q.Classes) > wire.ClassesMax {
 		return fmt.Errorf("%d traffic classes: a port has at most %d", len(q.Classes), wire.ClassesMax)
 	}
-	for _, c := range q.Classes {
+	for i, c := range q.Classes {
+		if slices.ContainsFunc(q.Classes[:i], func(other chain.Class) bool { return other.Name == c.Name }) {
+			return fmt.Errorf("traffic class %q is there twice", c.Name) // metrics tell classes apart by their names
+		}
 		for _, numbers := range [][]int{c.DSCP, c.PCP} {
 			if slices.ContainsFunc(numbers, func(n int) bool { return n < 0 }) {
 				return fmt.Errorf("traffic class %q: a DSCP or priority below 0", c.Name)

@@ -103,6 +103,7 @@ func TestOrdersThatCannotBe(t *testing.T) {
 		"at most 8":        {Kind: "prio", Classes: nine},
 		"below 0":          {Kind: "prio", Classes: []chain.Class{{Name: "a", DSCP: []int{-1}}}},
 		"priority below 0": {Kind: "prio", Classes: []chain.Class{{Name: "a", PCP: []int{-1}}}},
+		"twice":            {Kind: "prio", Classes: []chain.Class{{Name: "a", DSCP: []int{1}}, {Name: "a"}}},
 		"scheduler":        {Kind: "tbf", Rate: 1e6, Classes: []chain.Class{{Name: "a"}}},
 		"discipline":       {Kind: "nonsense"},
 		"limit":            {Kind: "pfifo", Limit: -1},
