@@ -29,7 +29,7 @@ type ClassesStatus struct {
 	Classes   []ClassStatus `json:"classes,omitempty"`
 }
 
-// ClassStatus is one traffic class, since the port was opened.
+// ClassStatus is one traffic class, since the port was opened or last got other classes.
 type ClassStatus struct {
 	Name        string `json:"name"` // "all": there is one for everything
 	Discipline  string `json:"discipline"`

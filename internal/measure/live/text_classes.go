@@ -33,7 +33,7 @@ func ClassesText(w io.Writer, links []Link, width int) error {
 	if err := t.Write(w, width); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(w, "\nFunctions report these figures, since the port was opened.")
+	_, err := fmt.Fprintln(w, "\nFunctions report these figures, since the port was opened or got other queues.")
 	return err
 }
 

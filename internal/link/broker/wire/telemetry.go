@@ -25,7 +25,7 @@ type TelemetryHeader struct {
 	_           [512]byte
 }
 
-// TelemetryClass is the report of one traffic class, since the port was opened.
+// TelemetryClass is the report of one traffic class, since the port was opened or last got other classes.
 type TelemetryClass struct {
 	Packets     uint64 `wire:"packets"`
 	Bytes       uint64 `wire:"bytes"`
