@@ -57,7 +57,7 @@ func TestSearchesEnd(t *testing.T) {
 		"64 hosts": func() { Solve(weave(large(), 16)) },
 		"6 hosts":  func() { Solve(weave(crowded(), ExactFunctions)) },
 		"explained": func() {
-			m, e := crowded(), NewEffort()
+			m, e := weave(crowded(), 2), NewEffort()
 			conflict := e.Conflict(m)
 			if !e.Spent() || !slices.Contains(conflict, Limit{KindPin, -1}) {
 				t.Errorf("the conflict is %v: what was not tried is missing", conflict)

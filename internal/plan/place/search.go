@@ -19,7 +19,7 @@ const (
 	// step looks at every function on every node.
 	largeLooks = 1_000_000
 	// mostLooks bound each part of a search, whatever the links are: one to three seconds.
-	// 200 functions on 50 hosts need a third of it.
+	// 200 functions on 50 hosts need half of it.
 	mostLooks = 50_000_000
 )
 

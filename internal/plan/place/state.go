@@ -237,6 +237,7 @@ type span struct {
 }
 
 func (s *state) span(l *Link) span {
+	s.looks += 4 // a link alone takes as long
 	p := span{connected: true}
 	for i, f := range l.Ends {
 		if s.at[f] == nowhere {
