@@ -27,7 +27,8 @@ type Reconciler struct {
 	// Namespace is where nodes publish their inventories.
 	Namespace string
 
-	told told
+	told  told
+	found found
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -35,6 +36,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	var c v1alpha1.Chain
 	if err := r.Get(ctx, req.NamespacedName, &c); err != nil {
 		r.told.forget(req.NamespacedName)
+		r.found.forget(req.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if c.DeletionTimestamp != nil { // its templates are collected as garbage

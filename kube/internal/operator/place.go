@@ -35,12 +35,13 @@ func (r *Reconciler) place(ctx context.Context, c *v1alpha1.Chain, d decision, c
 	site := fleet.Site{Chain: d.chain, Wanted: wanted, Choice: choice, Nodes: nodes, Machines: machines}
 	running := runningOn(claims)
 	fixed := site.Open(running)
-	placed := site.Keep(fixed, lastSpots(c))
+	now := r.found.place(c, &site, fixed, lastSpots(c))
+	placed := now.placed
 	if placed.Refusal == "" {
 		return d.placedOn(c, placed, fixed), nil
 	}
 	why := placed.Refusal
-	if len(fixed) > 0 && site.Place(nil).Refusal == "" {
+	if now.freed {
 		why += fmt.Sprintf(". Or replace the pods of %s: without them there is a placement", strings.Join(slices.Sorted(maps.Keys(fixed)), ", "))
 	}
 	if placed.Note != "" {
