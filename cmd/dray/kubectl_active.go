@@ -25,6 +25,7 @@ type activeFlags struct {
 	seed    uint64
 	out     string
 	record  bool
+	paths   bool
 	timeout time.Duration // until the pods run
 }
 
@@ -35,6 +36,7 @@ func (f *activeFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.profile, "profile", string(verify.Standard), "with --active: how much to measure: quick, standard or thorough")
 	flags.Uint64Var(&f.seed, "seed", 0, "with --active: seed of the random order (default: a new one, which is printed)")
 	flags.StringVar(&f.out, "out", "", "with --active: directory for records and report (default out/CHAIN-TIME)")
+	flags.BoolVar(&f.paths, "paths", false, "with --active: also measure paths, through copies of their functions' own pods")
 	flags.BoolVar(&f.record, "record", false, "with --active: also write the outcome to the chain's condition Verified")
 }
 
@@ -42,7 +44,7 @@ func (f *activeFlags) check(cmd *cobra.Command) error {
 	if _, err := verify.ParseProfile(f.profile); err != nil {
 		return usageError("--profile: %v", err)
 	}
-	for _, name := range []string{"image", "profile", "seed", "out", "record"} {
+	for _, name := range []string{"image", "profile", "seed", "out", "record", "paths"} {
 		if !f.on && cmd.Flags().Changed(name) {
 			return usageError("--%s has no effect without --active", name)
 		}
@@ -92,34 +94,35 @@ func (a *app) measureCopy(ctx context.Context, k *cluster.Kubectl, c *cluster.Ch
 	if err != nil {
 		return nil, err
 	}
-	s, err := k.StandIn(ctx, c, f.image, lifeOf(f.timeout, expected))
+	s, err := k.StandIn(ctx, c, f.image, lifeOf(f.timeout, expected), nil)
 	if err != nil {
 		return nil, err
 	}
-	var created []cluster.Object
+	how := a.activeWith(run, o)
 	var running *cluster.Chain
-	defer func() { err = andThen(err, a.endClusterRun(ctx, k, created, false)) }()
-	err = run.Phase("start", func() (err error) {
-		if created, err = a.createStandIn(ctx, k, s); err == nil {
-			running, err = a.awaitStandIn(ctx, k, s, f.timeout)
-		}
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	a.progress("Measuring for about %v, seed %d", expected.Round(time.Second), o.Seed)
 	var verdicts []verdict.Verdict
-	err = run.Phase("measure", func() (err error) {
-		verdicts, err = k.Measure(ctx, s, running, cluster.Active{
-			Options: o, Progress: a.progressOf, Prolong: func(text string) { a.progress("%s", text) }, Run: run,
-		})
+	measured, err := a.onCopy(ctx, k, run, s, f.timeout, func(as *cluster.Chain) (err error) {
+		a.progress("Measuring for about %v, seed %d", expected.Round(time.Second), o.Seed)
+		running = as
+		verdicts, err = k.Measure(ctx, s, as, how)
 		return err
 	})
-	a.endProgress()
-	if err != nil {
+	if !measured {
 		return nil, a.reportUnfinished(ctx, run, err)
 	}
+	if err == nil && len(c.Status.Paths) > 0 { // the first copy is gone
+		var onPaths []verdict.Verdict
+		if onPaths, err = a.measurePaths(ctx, k, c, run, how, f); ctx.Err() != nil {
+			return nil, a.reportUnfinished(ctx, run, err)
+		}
+		verdicts = append(verdicts, onPaths...)
+	}
+	shown, later := a.judgedCopy(ctx, k, c, running, run, verdicts, o)
+	return shown, andThen(err, later)
+}
+
+// judgedCopy is a chain with the verdicts on its copy. Its report is written.
+func (a *app) judgedCopy(ctx context.Context, k *cluster.Kubectl, c, running *cluster.Chain, run *cluster.Run, verdicts []verdict.Verdict, o verify.Options) (*clusterChain, error) {
 	// What the nodes see of the chain itself is shown as it is now.
 	now, err := k.ChainIn(ctx, c.Metadata.Namespace, c.Metadata.Name)
 	if err != nil {
@@ -129,6 +132,7 @@ func (a *app) measureCopy(ctx context.Context, k *cluster.Kubectl, c *cluster.Ch
 	if after.Status.Links, err = now.Measured(running, verdicts); err != nil {
 		return nil, err
 	}
+	after.Status.Paths = now.MeasuredPaths(verdicts)
 	measured := clusterChainOf(&after)
 	measured.Active = &activeRun{Profile: o.Profile, Seed: o.Seed}
 	if run.Begun() {
@@ -136,6 +140,70 @@ func (a *app) measureCopy(ctx context.Context, k *cluster.Kubectl, c *cluster.Ch
 		err = reportKept(run, now, verdicts, measured.Exit, false)
 	}
 	return &measured, err
+}
+
+// activeWith is how copies are measured.
+func (a *app) activeWith(run *cluster.Run, o verify.Options) cluster.Active {
+	return cluster.Active{Options: o, Progress: a.progressOf, Prolong: func(text string) { a.progress("%s", text) }, Run: run}
+}
+
+// onCopy creates a copy of a chain, measures it, and deletes it. It may be measured although there is an error: then it
+// is not deleted.
+func (a *app) onCopy(ctx context.Context, k *cluster.Kubectl, run *cluster.Run, s *cluster.StandIn, timeout time.Duration, measure func(running *cluster.Chain) error) (measured bool, err error) {
+	var created []cluster.Object
+	var running *cluster.Chain
+	defer func() { err = andThen(err, a.endClusterRun(ctx, k, created, false)) }()
+	err = run.Phase("start", func() (err error) {
+		if created, err = a.createStandIn(ctx, k, s); err == nil {
+			running, err = a.awaitStandIn(ctx, k, s, timeout)
+		}
+		return err
+	})
+	if err != nil {
+		return false, err
+	}
+	err = run.Phase("measure", func() error { return measure(running) })
+	a.endProgress()
+	return err == nil, err
+}
+
+// measurePaths measures the paths of a chain, each group on a copy of its own. A copy that does not run leaves its
+// paths undecided.
+func (a *app) measurePaths(ctx context.Context, k *cluster.Kubectl, c *cluster.Chain, run *cluster.Run, how cluster.Active, f activeFlags) (verdicts []verdict.Verdict, err error) {
+	groups, verdicts, err := k.Paths(ctx, c, f.paths)
+	if err != nil {
+		return nil, err
+	}
+	run.Leave(verdicts)
+	for _, g := range groups {
+		own, err := a.measureGroup(ctx, k, c, run, how, f, g)
+		switch {
+		case ctx.Err() != nil:
+			return nil, err
+		case err != nil && own == nil:
+			own = g.Unmeasured(err)
+			run.Leave(own)
+		case err != nil:
+			return append(verdicts, own...), err
+		}
+		verdicts = append(verdicts, own...)
+	}
+	return verdicts, nil
+}
+
+// measureGroup measures paths on a copy in which functions run their own programs.
+func (a *app) measureGroup(ctx context.Context, k *cluster.Kubectl, c *cluster.Chain, run *cluster.Run, how cluster.Active, f activeFlags, g *cluster.PathGroup) (verdicts []verdict.Verdict, err error) {
+	expected := g.Expect(how.Options)
+	s, err := k.StandIn(ctx, c, f.image, lifeOf(f.timeout, expected), g)
+	if err != nil {
+		return nil, err
+	}
+	_, err = a.onCopy(ctx, k, run, s, f.timeout, func(as *cluster.Chain) (err error) {
+		a.progress("Measuring %s for about %v%s", g.Names(), expected.Round(time.Second), orEmpty(", through ", g.Copies()))
+		verdicts, err = k.MeasurePaths(ctx, s, as, g, how, func(text string) { a.progress("%s", text) })
+		return err
+	})
+	return verdicts, err
 }
 
 // recordOutcome writes the outcome of a verification, or why there is none, to the chain.

@@ -5,6 +5,7 @@ package main
 import (
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -75,4 +76,64 @@ func TestPathsInPlan(t *testing.T) {
 			t.Errorf("%s: exit code %d, %s", latency, code, errs)
 		}
 	}
+}
+
+// pathChain is the recorded chain, or its copy, with a path over its only link, which nothing has judged.
+func pathChain(t *testing.T, script string) string {
+	t.Helper()
+	text, err := exec.Command("sh", "-c", script).Output()
+	var c map[string]any
+	if err == nil {
+		err = json.Unmarshal(text, &c)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	c["spec"].(map[string]any)["paths"] = []any{map[string]any{"name": "dl", "from": "cu-up.f1u", "to": "du.f1u", "load": "400Mbps", "requires": map[string]any{"latency": "9ms", "packet_loss_ratio": 0.001}}}
+	unknown := func(kind string) any {
+		return map[string]any{"type": kind, "status": "Unknown", "message": "nobody looks"}
+	}
+	c["status"].(map[string]any)["paths"] = []any{map[string]any{"name": "dl", "links": []any{"f1u"}, "requirements": []any{unknown("latency"), unknown("packet_loss_ratio")}}}
+	if text, err = json.Marshal(c); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "chain.json")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return "cat " + file
+}
+
+// TestPathsAreMeasuredIfPermitted: on a second copy, which is deleted as well.
+func TestPathsAreMeasuredIfPermitted(t *testing.T) {
+	s := aStandIn{of: pathChain(t, aRun{}.edited(t, asRecorded)), chain: pathChain(t, aStandIn{}.copied(t, ""))}
+	for flag, want := range map[string]struct {
+		code   int
+		copies int
+		texts  []string
+	}{
+		"":         {exitNotMeasurable, 1, []string{"f1-split/f1/dl, latency: ", "that takes copies of its functions' own pods, whose programs may have effects elsewhere; needs --paths"}},
+		" --paths": {exitOK, 2, []string{"f1-split/f1/dl   latency            ≤ 9ms at p99        3.47ms one-way latency at p99", "0 (0 of 101904)"}},
+	} {
+		calls, deleted := s.start(t)
+		out, errs, code := kubectlDray("verify f1 -n f1-split --active --profile quick --seed 7 --out run" + flag)
+		if n := strings.Count(calls(), " apply "); code != want.code || n != want.copies || deleted() != standInObjects {
+			t.Errorf("%q: exit code %d, %d copies, deleted %q: %s", flag, code, n, deleted(), errs)
+		}
+		holds(t, flag, out, want.texts...)
+		page, _, _ := kubectlDray("report ./run")
+		holds(t, "the report", page, want.texts[len(want.texts)-1][:15])
+	}
+}
+
+// TestPathsWhoseCopyDoesNotRun do not cost the verdicts on links.
+func TestPathsWhoseCopyDoesNotRun(t *testing.T) {
+	s := aStandIn{of: pathChain(t, aRun{}.edited(t, asRecorded)), chain: pathChain(t, aStandIn{}.copied(t, ""))}
+	s.apply = "[ ! -e twice ] || { echo 'Error from server (Forbidden): exceeded quota: small' >&2; exit 1; }; touch twice; " + standInCreated
+	s.start(t)
+	out, errs, code := kubectlDray("verify f1 -n f1-split --active --profile quick --seed 7 --paths")
+	if code != exitNotMeasurable {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+	holds(t, "the table", out, "≤ 5ms at p99        3.47ms one-way latency at p99", "f1-split/f1/dl, latency: ", "the quota of the namespace leaves no room for it")
 }

@@ -28,6 +28,11 @@ once for each pair of nodes. A bitrate of TCP is measured by iperf3, a link of
 DPDK's own devices by draygen-dpdk. A delay between nodes, which have two clocks,
 is shown as the nodes see it; what else cannot be decided says why.
 
+With --paths as well, measure the chain's paths from end to end. Functions between
+the ends must pass packets on, so a second copy runs copies of their own pods: the
+same images, commands and volumes, without labels and service account. What these
+programs do elsewhere, such as registering somewhere, they do twice.
+
 The records of --active and a page go to out/CHAIN-TIME, or the directory of
 --out; dray report and kubectl dray report show them again. If the default
 directory cannot be created, as on a read-only file system, a warning says so,

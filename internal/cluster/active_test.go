@@ -185,7 +185,7 @@ func TestACopyHasNativePorts(t *testing.T) {
 		for _, name := range []string{"n3", "n3-0"} {
 			c := &Chain{Spec: json.RawMessage(text)}
 			c.Status.Links = []Link{{Name: name, Transport: transport}, {Name: "n6", Transport: "shm"}}
-			spec, err := copiedSpec(c)
+			spec, err := copiedSpec(c, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -202,7 +202,7 @@ func TestACopyHasNativePorts(t *testing.T) {
 
 // TestACopyAsksForNoPlacement: its pods name the nodes of the chain's.
 func TestACopyAsksForNoPlacement(t *testing.T) {
-	spec, err := copiedSpec(&Chain{Spec: json.RawMessage(`{"placement":{},"functions":[{"name":"a","host":"n1","cpus":1,"memory":"1Gi","split":2}]}`)})
+	spec, err := copiedSpec(&Chain{Spec: json.RawMessage(`{"placement":{},"functions":[{"name":"a","host":"n1","cpus":1,"memory":"1Gi","split":2}]}`)}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -57,6 +57,24 @@ func (p *programs) endpoints(ctx context.Context, planned *plan.Plan, as *Chain)
 	return all, ctx.Err()
 }
 
+// pathEnds finds the ends of paths as instruments see them. as is the state of the copy.
+func (p *programs) pathEnds(ctx context.Context, paths *plan.Plan, as *Chain) (func(plan.End) (instrument.Endpoint, error), error) {
+	all := map[string]instrument.Endpoint{}
+	for _, l := range paths.Links {
+		for _, e := range l.Ends {
+			end := instrument.Endpoint{
+				Name: e.String(), IP: e.IP.Addr(), MAC: string(e.MAC), MTU: e.MTU, Port: e.Port, Native: true,
+				Far: p.far(ctx, l, e, End{Pod: as.podOf(e.Function), Node: as.nodeOf(e.Function)}),
+			}
+			if missing := end.Far.Programs["draygen"].Missing; missing != nil {
+				return nil, missing
+			}
+			all[e.String()] = end
+		}
+	}
+	return func(e plan.End) (instrument.Endpoint, error) { return all[e.String()], nil }, ctx.Err()
+}
+
 // far is how to measure at an end of a link, in its pod.
 func (p *programs) far(ctx context.Context, l plan.Link, e plan.End, at End) *instrument.Far {
 	f := &instrument.Far{

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -30,6 +31,7 @@ type Run struct {
 	state *report.Run
 	dir   *chainrun.Directory // nil: nothing written yet
 	as    *Chain              // the running copy, once there is a directory
+	left  []verdict.Verdict   // on paths that could not be measured
 }
 
 // NewRun is a run that has not begun, for an empty directory.
@@ -47,6 +49,31 @@ func (r *Run) Phase(name string, f func() error) error {
 
 // Begun reports whether the run has a directory with records.
 func (r *Run) Begun() bool { return r != nil && r.dir != nil }
+
+// sink takes records once the run has begun; nil: nothing keeps them.
+func (r *Run) sink() runner.Sink {
+	if !r.Begun() {
+		return nil
+	}
+	return r.dir.Sink
+}
+
+// copied notes the pods of a copy that ran the programs of the chain's own.
+func (r *Run) copied(as *Chain, g *PathGroup) {
+	if !r.Begun() {
+		return
+	}
+	for _, function := range slices.Sorted(maps.Keys(g.specs)) {
+		r.state.Cluster.Copied = append(r.state.Cluster.Copied, fmt.Sprintf("%s on %s", as.podOf(function), as.nodeOf(function)))
+	}
+}
+
+// Leave notes the verdicts on paths that could not be measured, with the reasons that records cannot show.
+func (r *Run) Leave(left []verdict.Verdict) {
+	if r != nil {
+		r.left = append(r.left, left...)
+	}
+}
 
 // id names the run in its records.
 func (r *Run) id(s *StandIn) string {
@@ -86,6 +113,7 @@ func (r *Run) Finish(now *Chain, measured []verdict.Verdict, code int, interrupt
 			l.Verdicts = append(l.Verdicts, now.seen(r.as.Link(l.Name), kind, measured)...)
 		}
 	}
+	r.state.Cluster.Unmeasured = r.left
 	return chainrun.Finish(r.dir, code, interrupted)
 }
 

@@ -45,8 +45,8 @@ const (
 
 // StandIn describes a copy of a chain whose pods run. Of the pods of a function with instances, it has one for each
 // node that has some. image is draygen's; "": the one that was installed with dray-node. life is how long the copy
-// may be needed.
-func (k *Kubectl) StandIn(ctx context.Context, c *Chain, image string, life time.Duration) (*StandIn, error) {
+// may be needed. With paths, the functions between their ends run their own programs.
+func (k *Kubectl) StandIn(ctx context.Context, c *Chain, image string, life time.Duration, paths *PathGroup) (*StandIn, error) {
 	s := &StandIn{
 		Namespace: c.Metadata.Namespace, Chain: standInName(c.Metadata.Name), Of: c.Metadata.Name, Life: life, uid: c.Metadata.UID,
 	}
@@ -60,7 +60,7 @@ func (k *Kubectl) StandIn(ctx context.Context, c *Chain, image string, life time
 		}
 	}
 	s.Image = image
-	spec, err := copiedSpec(c)
+	spec, err := copiedSpec(c, paths)
 	if err != nil {
 		return nil, err
 	}
@@ -69,8 +69,13 @@ func (k *Kubectl) StandIn(ctx context.Context, c *Chain, image string, life time
 		for _, p := range placesOf(c, instances) {
 			name := s.Chain + "-" + p.instance
 			s.Pods = append(s.Pods, name)
-			if err == nil {
-				err = s.add(s.pod(name, instances[0].Declared(), p.node, image))
+			function := instances[0].Declared()
+			switch {
+			case err != nil:
+			case paths.runs(function):
+				err = s.add(s.program(name, function, p.node, paths.specs[function]))
+			default:
+				err = s.add(s.pod(name, function, p.node, image))
 			}
 		}
 	}
@@ -115,8 +120,10 @@ func standInName(of string) string {
 
 // copiedSpec is the spec of a chain whose dpdk ports are native: they share memory in the same way. Those
 // that are devices of DPDK itself stay. It asks for no placement, because the copy's pods are where the
-// chain's are.
-func copiedSpec(c *Chain) (map[string]any, error) {
+// chain's are. With paths, their ends are native ports, also of interfaces: draygen then sends frames, as through
+// functions it must, and without the capability that this takes at an interface. Functions that run their own
+// programs have the ports of the chain.
+func copiedSpec(c *Chain, paths *PathGroup) (map[string]any, error) {
 	var spec map[string]any
 	if err := json.Unmarshal(c.Spec, &spec); err != nil {
 		return nil, fmt.Errorf("the chain's spec: %w", err)
@@ -131,7 +138,9 @@ func copiedSpec(c *Chain) (map[string]any, error) {
 	}
 	for _, f := range list(spec["functions"]) {
 		for _, p := range list(f["ports"]) {
-			if p["face"] == string(chain.FaceDPDK) && !devices[fmt.Sprintf("%v.%v", f["name"], p["name"])] {
+			end := fmt.Sprintf("%v.%v", f["name"], p["name"])
+			replaced := p["face"] == string(chain.FaceDPDK) && !devices[end] && !paths.runs(fmt.Sprint(f["name"]))
+			if replaced || paths.endsAt(end) {
 				p["face"] = string(chain.FaceNative)
 			}
 		}

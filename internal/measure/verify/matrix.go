@@ -58,7 +58,7 @@ func matrix(p *plan.Plan, o Options) []measurement {
 					continue
 				}
 				m.link, m.from, m.to = l, ends[d.From], ends[d.To]
-				if native(l) && apart(p, m.from, m.to) && roomToPoll(l) {
+				if native(l) && apart(p, m.from, m.to) && roomToPoll(l, o) {
 					m.params.Poll, m.busy[1] = true, 1
 				}
 				if m.params.Slots != nil && apart(p, m.from, m.to) {

@@ -53,9 +53,9 @@ func pathKinds(l plan.Link, o Options) []measurement {
 }
 
 // roomToPoll reports whether a receiver may keep a CPU busy without taking it from the
-// functions of a path.
-func roomToPoll(l plan.Link) bool {
-	return l.Course == nil || goruntime.NumCPU() >= 2+len(l.Course.Through)
+// functions of a path. How many CPUs these have elsewhere is not known.
+func roomToPoll(l plan.Link, o Options) bool {
+	return l.Course == nil || !o.Far && goruntime.NumCPU() >= 2+len(l.Course.Through)
 }
 
 // mostUsers are the users to which the generator sends on its own: its flows.

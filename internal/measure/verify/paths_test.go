@@ -4,6 +4,7 @@ package verify
 
 import (
 	"net/netip"
+	goruntime "runtime"
 	"slices"
 	"testing"
 
@@ -97,5 +98,26 @@ func TestNextHops(t *testing.T) {
 		if got := hops(c.edit, c.from); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
+	}
+}
+
+// Receivers of a path never keep a CPU busy on another machine: its functions may need all there.
+func TestReceiversOfAPathElsewhereSleep(t *testing.T) {
+	p := dl()
+	p.Links[0].Course.Through = nil
+	for i := range p.Links[0].Ends {
+		p.Links[0].Ends[i].Face = chain.FaceNative
+	}
+	for i := range p.Functions {
+		p.Functions[i].CPUs = []int{2 * i, 2*i + 1}
+	}
+	for far, want := range map[bool]bool{true: false, false: goruntime.NumCPU() >= 2} {
+		if got := matrix(p, Options{Far: far})[0].params.Poll; got != want {
+			t.Errorf("far %v: a receiver polls: %v", far, got)
+		}
+	}
+	p.Links[0].Course = nil
+	if !matrix(p, Options{Far: true})[0].params.Poll {
+		t.Error("a receiver of a link sleeps")
 	}
 }

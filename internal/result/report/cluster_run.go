@@ -20,22 +20,30 @@ type RunCluster struct {
 	Image     string `json:"image"` // of draygen
 	// Links are those of the copy, with its pods. Their verdicts are what the nodes say of the
 	// chain's own traffic, on what draygen cannot measure: they take the place of its verdicts.
-	Links    []ClusterLink `json:"links"`
-	Nodes    []ClusterNode `json:"nodes"`    // that have the pods
-	Warnings []string      `json:"warnings"` // what is not known
+	Links []ClusterLink `json:"links"`
+	Nodes []ClusterNode `json:"nodes"` // that have the pods
+	// Copied are pods that ran the programs of the chain's own, between the ends of paths.
+	Copied []string `json:"copied,omitempty"`
+	// Unmeasured are the verdicts on requirements of paths that could not be measured, with the reasons.
+	Unmeasured []verdict.Verdict `json:"unmeasured,omitempty"`
+	Warnings   []string          `json:"warnings"` // what is not known
 }
 
-// with are the verdicts on a run's records, with those of the nodes.
+// with are the verdicts on a run's records, with those of the nodes, and those for which there are no records.
 func (c *RunCluster) with(judged []verdict.Verdict) []verdict.Verdict {
+	own := slices.Clone(c.Unmeasured)
 	for _, l := range c.Links {
 		for _, v := range l.Verdicts {
 			v.Link = l.Name
-			same := func(o verdict.Verdict) bool { return o.Link == v.Link && o.Requirement == v.Requirement }
-			if i := slices.IndexFunc(judged, same); i >= 0 {
-				judged[i] = v
-			} else {
-				judged = append(judged, v)
-			}
+			own = append(own, v)
+		}
+	}
+	for _, v := range own {
+		same := func(o verdict.Verdict) bool { return o.Link == v.Link && o.Requirement == v.Requirement }
+		if i := slices.IndexFunc(judged, same); i >= 0 {
+			judged[i] = v
+		} else {
+			judged = append(judged, v)
 		}
 	}
 	return judged
@@ -101,6 +109,9 @@ func (d *Data) methodSection() document.Section {
 	facts := []document.Fact{
 		{Name: "Measured", Text: fmt.Sprintf("chain %s/%s, a copy of chain %s with links of its own", c.Namespace, c.Copy, d.Run.Chain)},
 		{Name: "Image of draygen", Text: orNone(c.Image)}, {Name: "Profile", Text: orNone(d.Run.Profile)}, {Name: "Seed", Text: fmt.Sprint(d.Run.Seed)},
+	}
+	if len(c.Copied) > 0 {
+		facts = append(facts, document.Fact{Name: "Copies of the chain's own pods", Text: strings.Join(c.Copied, ", ") + ": their programs passed packets on while paths were measured"})
 	}
 	var one, two []string
 	for _, l := range c.Links {

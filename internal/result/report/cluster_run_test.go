@@ -77,6 +77,25 @@ func TestNodesJudgeWhatRecordsCannot(t *testing.T) {
 	}
 }
 
+// Why a path was not measured is no record, but part of the run.
+func TestPathsThatWereNotMeasured(t *testing.T) {
+	f := inCluster()
+	f.plan.Paths = []plan.Path{{Name: "dl", From: chain.End{Function: "upf", Port: "n3"}, To: chain.End{Function: "cu-up", Port: "n3"}, Requires: chain.Requires{Latency: units.Duration(time.Millisecond), Percentile: 99},
+		Steps: []chain.Step{{Link: "n3", Out: chain.End{Function: "upf", Port: "n3"}, In: chain.End{Function: "cu-up", Port: "n3"}}}}}
+	f.run.Cluster.Unmeasured = []verdict.Verdict{{Link: "dl", Requirement: "latency", Verdict: verdict.NotMeasurable, Reason: "pod x cannot be copied", Path: true}}
+	f.run.Cluster.Copied = []string{"site-dray-verify-du on worker-1"}
+	d := f.load(t)
+	if v := d.Verdicts[len(d.Verdicts)-2]; len(d.Verdicts) != 8 || v.Link != "dl" || v.Reason != "pod x cannot be copied" {
+		t.Errorf("%+v", d.Verdicts)
+	}
+	if html := page(t, f); !strings.Contains(html, "site-dray-verify-du on worker-1: their programs passed packets on") || !strings.Contains(html, "od x cannot be copied") {
+		t.Error("the page lacks the reason, or the copied pods")
+	}
+	if got := d.Run.Command(); got != "kubectl dray verify f1-split -n ran --active --paths" {
+		t.Error(got)
+	}
+}
+
 // One page has the nodes, the pods, the links and the verdicts.
 func TestPageOfACluster(t *testing.T) {
 	html := page(t, inCluster())
@@ -135,6 +154,7 @@ func TestHostileClusterIsEscaped(t *testing.T) {
 	}
 	c.Links = append(c.Links, ClusterLink{Name: hostile}, ClusterLink{Ends: []ClusterEnd{{}, {Function: hostile}}})
 	for i := range c.Nodes {
+		c.Copied, c.Unmeasured = []string{hostile}, []verdict.Verdict{{Link: hostile, Requirement: hostile, Verdict: hostile, Reason: hostile, Needs: hostile}}
 		c.Nodes[i] = ClusterNode{Name: hostile, Kernel: hostile, OS: hostile, CPUModel: hostile, Runtime: hostile, Fault: hostile, Transports: []string{hostile},
 			Calibration: []inventory.Calibration{{Transport: hostile, Stale: hostile, Marks: []string{hostile}}}}
 	}

@@ -58,7 +58,11 @@ func (r *Run) Resumable() bool {
 // Command begins such a run.
 func (r *Run) Command() string {
 	if r.Cluster != nil {
-		return fmt.Sprintf("kubectl dray verify %s -n %s --active", r.Chain, r.Cluster.Namespace)
+		command := fmt.Sprintf("kubectl dray verify %s -n %s --active", r.Chain, r.Cluster.Namespace)
+		if len(r.Cluster.Copied) > 0 {
+			command += " --paths"
+		}
+		return command
 	}
 	return "dray run"
 }
