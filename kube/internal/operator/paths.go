@@ -32,7 +32,7 @@ func pathStatus(c *v1alpha1.Chain, p plan.Path) v1alpha1.PathStatus {
 		if was := meta.FindStatusCondition(old.Requirements, e.Requirement); was != nil {
 			status.Requirements = append(status.Requirements, *was)
 		}
-		text := verdict.Message{Required: e.Required, Because: unseenPath}.String()
+		text := verdict.Message{Required: e.Required, Because: unseenPath, Needs: "`kubectl dray verify " + c.Name + " --active --paths`"}.String()
 		one := condition(e.Requirement, metav1.ConditionUnknown, v1alpha1.ReasonNotMeasured, text)
 		one.ObservedGeneration = c.Generation
 		meta.SetStatusCondition(&status.Requirements, one)

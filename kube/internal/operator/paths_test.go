@@ -25,7 +25,7 @@ func TestAPathIsNotMetBecauseItsLinksAre(t *testing.T) {
 	}
 	c := b.reconcile()
 	b.wants(c, v1alpha1.ConditionReady, yes, v1alpha1.ReasonReady, "")
-	b.wants(c, v1alpha1.ConditionMet, unknown, v1alpha1.ReasonNotMeasured, "path dl: latency: required: ≤ 2ms at p99; because: nodes judge links, and see no path through a function")
+	b.wants(c, v1alpha1.ConditionMet, unknown, v1alpha1.ReasonNotMeasured, "path dl: latency: required: ≤ 2ms at p99; because: nodes judge links, and see no path through a function; needs: `kubectl dray verify f1 --active --paths`")
 	if len(c.Status.Paths) != 1 || len(c.Status.Paths[0].Requirements) != 2 || strings.Join(c.Status.Paths[0].Links, " ") != "f1u" || c.Status.Verdict != "2 met, 2 unknown" {
 		t.Errorf("status %+v, verdict %s", c.Status.Paths, c.Status.Verdict)
 	}
