@@ -123,25 +123,13 @@ func (k *Kubectl) specsOf(ctx context.Context, c *Chain, path plan.Link) (map[st
 	all := map[string]map[string]any{}
 	for _, function := range path.Course.Through {
 		name := standInName(c.Metadata.Name)
-		spec, err := k.podSpec(ctx, c.Metadata.Namespace, c.podOf(function), manifest.Template(c.Metadata.Name, function), manifest.Template(name, function))
+		spec, err := k.podSpec(ctx, c.Metadata.Namespace, c.anEnd(function).Pod, manifest.Template(c.Metadata.Name, function), manifest.Template(name, function))
 		if err != nil {
 			return nil, err
 		}
 		all[function] = spec
 	}
 	return all, nil
-}
-
-// podOf is the pod of a function; "": it has none.
-func (c *Chain) podOf(function string) string {
-	for _, l := range c.Status.Links {
-		for _, e := range l.Ends {
-			if e.Function == function && e.Pod != "" {
-				return e.Pod
-			}
-		}
-	}
-	return ""
 }
 
 // undecided are the verdicts on a path that was not measured.

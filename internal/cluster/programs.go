@@ -42,10 +42,7 @@ func (p *programs) endpoints(ctx context.Context, planned *plan.Plan, as *Chain)
 				return nil, fmt.Errorf("link %s of chain %s has no end %s", l.Name, as.Name(), at.Name())
 			}
 			e := l.Ends[i]
-			end := instrument.Endpoint{
-				Name: e.String(), IP: e.IP.Addr(), MAC: string(e.MAC), MTU: e.MTU, Port: e.Port,
-				Native: e.Face == chain.FaceNative, Far: p.far(ctx, l, e, at),
-			}
+			end := p.endpoint(ctx, l, e, at)
 			if fleet.OwnDevice(e) {
 				end.Device = device
 			} else if missing := end.Far.Programs["draygen"].Missing; missing != nil {
@@ -62,10 +59,7 @@ func (p *programs) pathEnds(ctx context.Context, paths *plan.Plan, as *Chain) (f
 	all := map[string]instrument.Endpoint{}
 	for _, l := range paths.Links {
 		for _, e := range l.Ends {
-			end := instrument.Endpoint{
-				Name: e.String(), IP: e.IP.Addr(), MAC: string(e.MAC), MTU: e.MTU, Port: e.Port, Native: true,
-				Far: p.far(ctx, l, e, End{Pod: as.podOf(e.Function), Node: as.nodeOf(e.Function)}),
-			}
+			end := p.endpoint(ctx, l, e, as.anEnd(e.Function))
 			if missing := end.Far.Programs["draygen"].Missing; missing != nil {
 				return nil, missing
 			}
@@ -73,6 +67,13 @@ func (p *programs) pathEnds(ctx context.Context, paths *plan.Plan, as *Chain) (f
 		}
 	}
 	return func(e plan.End) (instrument.Endpoint, error) { return all[e.String()], nil }, ctx.Err()
+}
+
+func (p *programs) endpoint(ctx context.Context, l plan.Link, e plan.End, at End) instrument.Endpoint {
+	return instrument.Endpoint{
+		Name: e.String(), IP: e.IP.Addr(), MAC: string(e.MAC), MTU: e.MTU, Port: e.Port,
+		Native: e.Face == chain.FaceNative, Far: p.far(ctx, l, e, at),
+	}
 }
 
 // far is how to measure at an end of a link, in its pod.

@@ -64,7 +64,8 @@ func (r *Run) copied(as *Chain, g *PathGroup) {
 		return
 	}
 	for _, function := range slices.Sorted(maps.Keys(g.specs)) {
-		r.state.Cluster.Copied = append(r.state.Cluster.Copied, fmt.Sprintf("%s on %s", as.podOf(function), as.nodeOf(function)))
+		at := as.anEnd(function)
+		r.state.Cluster.Copied = append(r.state.Cluster.Copied, fmt.Sprintf("%s on %s", at.Pod, at.Node))
 	}
 }
 
@@ -202,15 +203,18 @@ func placed(p *plan.Plan, s *StandIn, as *Chain) {
 }
 
 // nodeOf is the node of a function's pod; "": it has none.
-func (c *Chain) nodeOf(function string) string {
+func (c *Chain) nodeOf(function string) string { return c.anEnd(function).Node }
+
+// anEnd is one of a function's ends, with the pod of all of them and its node. It is empty if there is no pod.
+func (c *Chain) anEnd(function string) End {
 	for _, l := range c.Status.Links {
 		for _, e := range l.Ends {
 			if e.Function == function && e.Node != "" {
-				return e.Node
+				return e
 			}
 		}
 	}
-	return ""
+	return End{}
 }
 
 // Reported is the link as reports show it, without verdicts.

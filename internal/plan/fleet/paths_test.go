@@ -55,18 +55,7 @@ func TestPathsArePlaced(t *testing.T) {
 	for latency, want := range map[string]string{"20ms": "", "5ms": "placement: latency ≤ 5ms at p50 of path dl: "} {
 		spec := onPath(latency, `"placement":{"lines":[{"between":["n1","n2"],"length":"900km"},{"between":["n2","n3"],"length":"900km"}]},`)
 		spec = []byte(strings.NewReplacer(`"name":"ru"`, `"name":"ru","host":"n1"`, `"name":"cu"`, `"name":"cu","host":"n3"`).Replace(string(spec)))
-		c, err := manifest.Parse("c", spec)
-		if err != nil {
-			t.Fatal(err)
-		}
-		wanted, err := manifest.ParsePlacement(spec)
-		if err != nil {
-			t.Fatal(err)
-		}
-		nodes := []fleet.Node{joined(t, "n1"), joined(t, "n2"), joined(t, "n3")}
-		site := fleet.Site{Chain: c, Wanted: wanted, Choice: fleet.Choose(fleet.Plan(c, nodes)), Nodes: nodes,
-			Machines: []fleet.Machine{machine("n1", 2, ""), machine("n2", 2, ""), machine("n3", 2, "")}}
-		p := site.Place(nil)
+		p := siteOf(t, spec, machine("n1", 2, ""), machine("n2", 2, ""), machine("n3", 2, "")).Place(nil)
 		switch {
 		case want == "" && (p.Refusal != "" || !strings.HasPrefix(spots(p), "ru=n1 du=") || !strings.HasSuffix(spots(p), " cu=n3")):
 			t.Errorf("%s: %s, %s", latency, spots(p), p.Refusal)

@@ -57,6 +57,12 @@ func placedAt(t *testing.T, cu, du, requires, placement string, fixed map[string
 	spec := []byte(fmt.Sprintf(`{"placement":{%s},"functions":[{%s"name":"cu","cpus":1,"ports":[{"name":"f1u","face":"native"}]},
 		{%s"name":"du","cpus":3,"memory":"4Gi","ports":[{"name":"f1u","face":"native"}]}],
 		"links":[{"name":"f1u","ends":["cu.f1u","du.f1u"],"requires":{%s}}]}`, placement, host(cu), host(du), requires))
+	return siteOf(t, spec, machines...).Place(fixed)
+}
+
+// siteOf is a chain f1 by its spec, and machines that have links to each other.
+func siteOf(t *testing.T, spec []byte, machines ...fleet.Machine) *fleet.Site {
+	t.Helper()
 	c, err := manifest.Parse("f1", spec)
 	if err != nil {
 		t.Fatal(err)
@@ -69,8 +75,7 @@ func placedAt(t *testing.T, cu, du, requires, placement string, fixed map[string
 	for _, m := range machines {
 		nodes = append(nodes, joined(t, m.Name))
 	}
-	s := fleet.Site{Chain: c, Wanted: wanted, Choice: fleet.Choose(fleet.Plan(c, nodes)), Nodes: nodes, Machines: machines}
-	return s.Place(fixed)
+	return &fleet.Site{Chain: c, Wanted: wanted, Choice: fleet.Choose(fleet.Plan(c, nodes)), Nodes: nodes, Machines: machines}
 }
 
 // spots is "function=node" of every function.
