@@ -39,9 +39,9 @@ func openFiles() map[string]bool {
 	return open
 }
 
-// leakedFiles gives ending goroutines a moment to finish.
+// leakedFiles gives ending goroutines time to finish: on a busy machine that takes seconds.
 func leakedFiles(before map[string]bool) []string {
-	for deadline := time.Now().Add(2 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		var leaked []string
 		for file := range openFiles() {
 			if !before[file] && !strings.HasSuffix(file, "/fd") {
