@@ -37,7 +37,7 @@ const (
 	easyNear = "min_bitrate: 100Mbps, mtu: 1500, latency: 100ms, percentile: 75, packet_loss_ratio: 0.1"
 	easyFar  = "min_bitrate: 50Mbps, mtu: 1400, latency: 100ms, percentile: 50, packet_loss_ratio: 0.1"
 	// fewNear and fewFar are decided soon, also if other tests leave some trials no CPU for a while.
-	fewNear, fewFar = "mtu: 1500", "min_bitrate: 1Mbps, max_bitrate: 30Mbps"
+	fewNear, fewFar = "mtu: 1500", "mtu: 1400, packet_loss_ratio: 0.5"
 )
 
 // everyVerdict are the verdicts on the chain with these limits.

@@ -108,7 +108,7 @@ func (c *cluster) recordedRun(dir string) *report.Data {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	for _, want := range []string{"f1-dray-verify-du", "on n1", "on n2", ">shm<", ">vxlan<", where.Nodes[0].Kernel, "min_bitrate", "✓</span> met", "Records"} {
+	for _, want := range []string{"f1-dray-verify-du", "on n1", "on n2", ">shm<", ">vxlan<", where.Nodes[0].Kernel, "packet_loss_ratio", "✓</span> met", "Records"} {
 		if !strings.Contains(string(page), want) {
 			c.t.Errorf("the page lacks %q", want)
 		}
