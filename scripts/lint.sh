@@ -10,11 +10,22 @@ PATH="$(dirname "$go"):$PATH" # tools and tests call go by its name
 readonly go
 failed=()
 
-# check runs one check, and prints what it says only where it fails.
+# network is what go says where a module could not be fetched.
+readonly network='dial tcp|i/o timeout|connection re(fused|set)|TLS handshake|unexpected EOF|no such host|: 50[0-9] |: 429 '
+
+# check runs one check, and prints what it says only where it fails. Where the network failed it tries again.
 check() {
-	local name=$1 start=$SECONDS output
+	local name=$1 start=$SECONDS output attempt status
 	shift
-	if output=$("$@" 2>&1); then
+	for attempt in 1 2 3; do
+		status=0
+		output=$("$@" 2>&1) || status=$?
+		if [ "$status" -eq 0 ] || [ "$attempt" -eq 3 ] || ! grep -qE "$network" <<<"$output"; then
+			break
+		fi
+		sleep 10
+	done
+	if [ "$status" -eq 0 ]; then
 		echo "ok    $name ($((SECONDS - start)) s)"
 	else
 		echo "FAIL  $name"

@@ -155,11 +155,25 @@ lane() {
 	lanes[$1]=$!
 }
 
-# await_check waits for the lane check, once.
-await_check() {
-	[ -n "${lanes[check]:-}" ] || return 0
-	wait "${lanes[check]}" || status=1
-	unset 'lanes[check]'
+# finish waits for a lane after which nothing is tried again.
+finish() {
+	wait "${lanes[$1]}" || broken+=("$1")
+	unset "lanes[$1]"
+}
+
+# failures prints what failed in a log of this script: tests, packages, steps and races.
+failures() {
+	grep -h -E "$@" '^ *--- FAIL|^FAIL|^panic:|^WARNING: DATA RACE|/test\.txt:.* (FAIL|TIMEOUT|ERROR) ' "out/test-$lane.txt"
+}
+
+# summary prints the failures of a lane, shortly: those of the second try, where there was one.
+summary() {
+	local lane
+	printf 'lane %s failed\n' "$1"
+	for lane in "$1" "${1%-again}"; do
+		failures | cut -c1-150 | sort -u | sed -n 1,12p | grep . && return
+	done
+	tail -n 5 "out/test-$1.txt"
 }
 
 stop() {
@@ -178,7 +192,7 @@ printf '\n== compiling for the race detector\n'
 CGO_ENABLED=1 "$go" build -trimpath -race "$@"
 
 printf '\n== testing in lanes; kernel tests use namespaces of their own\n'
-failed=() computed=0 status=0
+failed=() computed=0 broken=()
 lane program program_lane
 lane kernel kernel_lane
 lane compute compute_lane
@@ -192,29 +206,32 @@ wait "${lanes[guides]}" || failed+=(guides)
 wait "${lanes[kube]}" || failed+=(kube)
 rm -f out/test-*-again.txt
 if [ "$computed" -ne 0 ] || [ ${#failed[@]} -gt 0 ]; then
-	await_check # then nothing else runs
+	finish check # then nothing else runs
 fi
 for name in "${failed[@]}"; do
 	place=()
 	[ "$name" != kube ] || place=(-C kube GOTOOLCHAIN=auto)
 	lane "$name-again" scripts/again.sh "out/test-$name.txt" env "${place[@]}" CGO_ENABLED=1 "${go_test[@]}" -trimpath -race
-	wait "${lanes["$name-again"]}" || status=1
+	finish "$name-again"
 done
 if [ "$computed" -ne 0 ]; then
 	lane compute-again dataplane/again.sh out/test-compute.txt
-	wait "${lanes[compute-again]}" || status=1
+	finish compute-again
 fi
 if [ -n "$(matching '/test/e2e$')" ]; then
 	lane cluster cluster_lane
-	wait "${lanes[cluster]}" || status=1
+	finish cluster
 else
 	: >out/test-cluster.txt
 fi
-await_check
+[ -z "${lanes[check]:-}" ] || finish check
 # Once more at the end, which is all that some people read.
-[ "$status" -eq 0 ] || grep -h -E -B 15 -A 8 '^ *--- FAIL|^FAIL|^panic:|/test\.txt:.* (FAIL|TIMEOUT|ERROR) ' out/test-{program,kernel,compute,guides,check,kube,cluster}.txt || true
+for lane in "${broken[@]%-again}"; do
+	failures -B 15 -A 8 || true
+done
 grep -s -h -A 3 '^These tests failed while others ran' out/test-*-again.txt out/test-cluster.txt || true
 printf '\n== the 30 slowest tests, in seconds\n'
 for lane in program kernel guides check kube cluster; do slowest "$lane"; done | sort -rn | sed -n 1,30p
 echo "tests took $((SECONDS - start)) s"
-[ "$status" -eq 0 ]
+for lane in "${broken[@]}"; do summary "$lane"; done
+[ ${#broken[@]} -eq 0 ]
