@@ -6,7 +6,7 @@
 #   program  test/e2e, the program as its user runs it; the packages that boot machines
 #   kernel   every other package that starts goroutines or changes the kernel's state,
 #            one package after another
-#   compute  the C projects
+#   compute  the C projects, and whether what their builds made is hardened
 #   check    lint, two builds that must be the same, packages that start no goroutine, a little
 #            fuzzing. It waits for nothing, so it only gets what the other lanes leave of the CPUs, to the very end.
 #
@@ -41,6 +41,7 @@ readonly program='/test/e2e$|/internal/function/(guest|lab|vm)(/|$)' guides='/te
 # The race detector can find nothing in these, for they start no goroutine: a test in
 # test/style reads this line and looks. They compute, and it would take six times as long.
 readonly sequential='/(internal/(spec|plan|result)|experiments|images|test/(depcheck|hardening|style))(/|$)'
+readonly hardened='/test/hardening$' # it reads what the lane compute builds
 start=$SECONDS
 declare -A lanes # the process of each
 
@@ -87,19 +88,21 @@ step() {
 check_lane() {
 	local chosen status=0
 	renice -n 15 -p "$BASHPID" >/dev/null
-	step scripts/lint.sh || status=1
+	step scripts/lint.sh sources || status=1
 	step scripts/reproducible.sh quick || status=1
-	mapfile -t chosen < <(matching "$sequential")
+	mapfile -t chosen < <(matching "$sequential" | grep -vE "$hardened")
 	[ ${#chosen[@]} -eq 0 ] || CGO_ENABLED=0 go_test -trimpath "${chosen[@]}" || status=1
 	step scripts/fuzz.sh "${FUZZ_SMOKE:-2s}" || status=1
 	return "$status"
 }
 
 compute_lane() {
-	local status=0 project
+	local status=0 project chosen
 	for project in port gen iq pmd vnf sctp; do
 		dataplane/test.sh "$project" || status=1
 	done
+	mapfile -t chosen < <(matching "$hardened")
+	[ ${#chosen[@]} -eq 0 ] || CGO_ENABLED=0 go_test -trimpath "${chosen[@]}" || status=1
 	return "$status"
 }
 

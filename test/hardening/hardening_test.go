@@ -32,9 +32,9 @@ var shipped = []file{
 	{"draygen", StaticProgram, []string{"gen-plain/libdray.a.p", "gen-plain/libgen.a.p", "gen-plain/draygen.p"}},
 	{"dray-limit", StaticProgram, []string{"port-plain/bench/dray-limit.p"}},
 	{"draygen-dpdk", Program, []string{"gen-plain/libdray.a.p", "gen-plain/libgen.a.p", "gen-plain/draygen-dpdk.p"}},
-	{"dray-vnf", Program, []string{"vnf-plain/libvnf.a.p", "vnf-plain/dray-vnf.p"}},
+	{"dray-vnf", Program, []string{"vnf-plain/libvnf.a.p", "vnf-plain/libprogram.a.p", "vnf-plain/dray-vnf.p"}},
 	{"libdray_iq.so", Library, []string{"iq-plain/libdray.a.p", "iq-plain/libdray_iq.so.p"}},
-	{"librte_net_dray.so", Library, []string{"pmd-plain/libdray.a.p", "pmd-plain/librte_net_dray.so.p"}},
+	{"librte_net_dray.so", Library, []string{"pmd-plain/libdray.a.p", "pmd-plain/libnet_dray.a.p"}},
 	{"libdray_sctp.so", Library, []string{"sctp-plain/libdray_sctp.so.p"}},
 }
 
@@ -53,8 +53,8 @@ func TestShippedFiles(t *testing.T) {
 	})
 }
 
-// TestARMFiles checks what dataplane/test.sh cross-builds, which runs after this test in
-// make test. The functions of dray-vnf are built without DPDK.
+// TestARMFiles checks what dataplane/test.sh cross-builds. The functions of dray-vnf are
+// built without DPDK.
 func TestARMFiles(t *testing.T) {
 	version, err := os.ReadFile("../../VERSION")
 	testenv.Must(t, err)
