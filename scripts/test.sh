@@ -164,17 +164,17 @@ finish() {
 	unset "lanes[$1]"
 }
 
-# failures prints what failed in a log of this script: tests, packages, steps and races.
+# failures prints what failed by the log of a lane: tests, packages, steps and races. It takes options of grep.
 failures() {
-	grep -h -E "$@" '^ *--- FAIL|^FAIL|^panic:|^WARNING: DATA RACE|/test\.txt:.* (FAIL|TIMEOUT|ERROR) ' "out/test-$lane.txt"
+	grep -h -E "${@:2}" '^ *--- FAIL|^FAIL|^panic:|^WARNING: DATA RACE|/test\.txt:.* (FAIL|TIMEOUT|ERROR) ' "out/test-$1.txt"
 }
 
-# summary prints the failures of a lane, shortly: those of the second try, where there was one.
+# summary lists the failures of a lane without their context: those of the second run, if there was one.
 summary() {
-	local lane
+	local log
 	printf 'lane %s failed\n' "$1"
-	for lane in "$1" "${1%-again}"; do
-		failures | cut -c1-150 | sort -u | sed -n 1,12p | grep . && return
+	for log in "$1" "${1%-again}"; do
+		failures "$log" | cut -c1-150 | sort -u | sed -n 1,12p | grep . && return
 	done
 	tail -n 5 "out/test-$1.txt"
 }
@@ -230,7 +230,7 @@ fi
 [ -z "${lanes[check]:-}" ] || finish check
 # Once more at the end, which is all that some people read.
 for lane in "${broken[@]%-again}"; do
-	failures -B 15 -A 8 || true
+	failures "$lane" -B 15 -A 8 || true
 done
 grep -s -h -A 3 '^These tests failed while others ran' out/test-*-again.txt out/test-cluster.txt || true
 printf '\n== the 30 slowest tests, in seconds\n'
