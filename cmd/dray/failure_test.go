@@ -151,7 +151,8 @@ func TestCheckRoot(t *testing.T) {
 		if (err == nil) != c.ok {
 			t.Errorf("dray %s as user %d: %v", c.line, c.user, err)
 		}
-		if want := "must be root; try: sudo dray " + c.line; err != nil && err.Error() != want {
+		// A test program is in no folder that sudo knows.
+		if want := "must be root; try: sudo " + os.Args[0] + " " + c.line; err != nil && err.Error() != want {
 			t.Errorf("got %q, want %q", err, want)
 		}
 	}

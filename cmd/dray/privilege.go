@@ -3,6 +3,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -45,8 +47,22 @@ func (a *app) checkRoot(cmd *cobra.Command, user int) error {
 func (a *app) mustBeRoot(cmd *cobra.Command) error {
 	return &fixableError{
 		Text: "must be root",
-		Fix:  "sudo " + shellWords(append([]string{cmd.Root().Name()}, a.argv...)),
+		Fix:  "sudo " + shellWords(append([]string{nameForSudo(cmd.Root().Name())}, a.argv...)),
 	}
+}
+
+// sudoPath are the folders in which sudo looks for programs on Debian (secure_path of
+// /etc/sudoers), whatever the user's PATH is.
+var sudoPath = []string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"}
+
+// nameForSudo is the name by which sudo finds this program: its path, if sudo does not
+// look into its folder.
+func nameForSudo(name string) string {
+	path, err := os.Executable()
+	if err != nil || slices.Contains(sudoPath, filepath.Dir(path)) {
+		return name
+	}
+	return path
 }
 
 // shellWords quotes a command line for a shell.

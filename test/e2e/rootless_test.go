@@ -82,7 +82,7 @@ func TestWithoutRoot(t *testing.T) {
 		"doctor --fix --apply", "doctor --revert",
 	} {
 		r := asNobody(t, dir, state, strings.Fields(line)...)
-		if want := "dray: must be root; try: sudo dray " + line + "\n"; r.Code != 1 || r.Err != want || r.Stdout != "" {
+		if want := "dray: must be root; try: sudo " + program + " " + line + "\n"; r.Code != 1 || r.Err != want || r.Stdout != "" {
 			t.Errorf("dray %s: %s", line, r)
 		}
 		fields := strings.Fields(line)
@@ -91,7 +91,7 @@ func TestWithoutRoot(t *testing.T) {
 			Schema, Error, Fix string
 			Exit               int
 		}](t, r)
-		if r.Code != 1 || got.Exit != 1 || got.Schema != "dray.error/1" || got.Error != "must be root" || got.Fix != "sudo dray --json "+line {
+		if r.Code != 1 || got.Exit != 1 || got.Schema != "dray.error/1" || got.Error != "must be root" || got.Fix != "sudo "+program+" --json "+line {
 			t.Errorf("dray --json %s: %s", line, r)
 		}
 	}

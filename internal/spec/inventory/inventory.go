@@ -30,7 +30,7 @@ type Item struct {
 // NotTried is the item for a thing that only root can try. It may work, so a plan may
 // use it.
 func NotTried(name string) Item {
-	return Item{Name: name, Status: NeverRun, Reason: "not tried: only root can", Fix: "sudo dray doctor"}
+	return Item{Name: name, Status: NeverRun, Reason: "not tried: only root can", Fix: "run dray doctor as root"}
 }
 
 // Untried reports whether the item is one that NotTried made.
