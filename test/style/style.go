@@ -20,6 +20,12 @@ const (
 	maxTest     = 120 // of a test function: a table of cases is data
 )
 
+// unlimited may be longer than maxFile: each is one thing that would be harder to read in two files.
+var unlimited = map[string]bool{"dataplane/port/src/tx_lane.c": true}
+
+// generated is in the first lines of a file that a program writes. It may be of any length.
+var generated = "Gener" + "ated from "
+
 // licence must be in the first lines of a source file. It is assembled here, like
 // the words below, so that this file passes its own check.
 var licence = "SPDX-License-" + "Identifier: Apache-2.0"
@@ -40,7 +46,7 @@ func Check(name string, content []byte) []string {
 		if !bytes.Contains(head, []byte(licence)) {
 			broken = append(broken, name+": its first lines lack "+licence)
 		}
-		if lines > maxFile {
+		if lines > maxFile && !unlimited[name] && !bytes.Contains(head, []byte(generated)) {
 			broken = append(broken, fmt.Sprintf("%s: %d lines; split it (limit %d)", name, lines, maxFile))
 		}
 	}

@@ -53,6 +53,7 @@ func TestWhatIsPermittedPasses(t *testing.T) {
 	function := "func f() {\n" + strings.Repeat("\n", maxFunction-2) + "}\n"
 	for name, content := range map[string]string{
 		"x.go":            "// " + licence + "\n\npackage x\n\n" + function,
+		"x.yaml":          "# " + licence + "\n# " + generated + "x.go\n" + strings.Repeat("a: 1\n", maxFile),
 		"testdata/x.yaml": "a: 1\n",
 		"examples/x.yaml": "a: 1\n",
 		"x.json":          "{}\n",

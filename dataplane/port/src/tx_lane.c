@@ -12,7 +12,8 @@
 #define LANE(h) ((struct tx_lane *)(h))
 #define LENDABLE (DRAY_PKT_CSUM_NEEDED | DRAY_PKT_CSUM_GOOD | DRAY_PKT_VLAN | DRAY_PKT_HASH)
 
-static_assert((int)DRAY_PKT_CSUM_NEEDED == DESC_CSUM_NEEDED && (int)DRAY_PKT_CSUM_GOOD == DESC_CSUM_GOOD &&
+static_assert((int)DRAY_PKT_CSUM_NEEDED == DESC_CSUM_NEEDED &&
+		      (int)DRAY_PKT_CSUM_GOOD == DESC_CSUM_GOOD &&
 		      (int)DRAY_PKT_VLAN == DESC_VLAN && (int)DRAY_PKT_HASH == DESC_HASH,
 	      "flags of packets are those of descriptors");
 
@@ -31,7 +32,8 @@ static void reap_odd(struct tx_lane *l, uint32_t place)
 	uint32_t region = place >> PLACE_SLOT_BITS, slot = place & PLACE_SLOT_MASK;
 	uint32_t index = region == REGION_MESSAGES ? l->view.pkt_slots + slot : slot;
 
-	if (region > REGION_MESSAGES || slot >= (region == REGION_MESSAGES ? l->view.msg_slots : l->view.pkt_slots))
+	if (region > REGION_MESSAGES ||
+	    slot >= (region == REGION_MESSAGES ? l->view.msg_slots : l->view.pkt_slots))
 		violation(l->owner.counters, DRAY_BAD_RETURN_SLOT);
 	else if (slot_state(l->ledger[index]) != SLOT_LENT)
 		violation(l->owner.counters, DRAY_BAD_RETURN_FORGED);
@@ -40,12 +42,13 @@ static void reap_odd(struct tx_lane *l, uint32_t place)
 }
 
 /*
- * Take back lent packet slots: n completions from `from` on, within the ring's end; returns how many, up to the first that is odd. A loop of its
- * own, so that everything stays in registers.
+ * Take back lent packet slots: n completions from `from` on, within the ring's end; returns how
+ * many, up to the first that is odd. A loop of its own, so that everything stays in registers.
  */
 static __attribute__((noinline)) uint32_t reap_plain(struct tx_lane *l, uint32_t from, uint32_t n)
 {
-	const _Atomic uint32_t *const first = &l->view.completions[from & (l->view.ring_size - 1)], *const last = first + n, *c;
+	const _Atomic uint32_t *const first = &l->view.completions[from & (l->view.ring_size - 1)],
+				      *const last = first + n, *c;
 	uint32_t *top = l->free_pkts + l->free_pkt_count;
 	const size_t slots = l->view.pkt_slots;
 	uint64_t *const ledger = l->ledger;
@@ -53,7 +56,8 @@ static __attribute__((noinline)) uint32_t reap_plain(struct tx_lane *l, uint32_t
 	for (c = first; c != last; c++) {
 		size_t place = atomic_load_explicit(c, memory_order_relaxed);
 
-		if (!UNCHECKED && unlikely(place >= slots || slot_state(ledger[place]) != SLOT_LENT))
+		if (!UNCHECKED &&
+		    unlikely(place >= slots || slot_state(ledger[place]) != SLOT_LENT))
 			break;
 		slot_set(&ledger[place], SLOT_FREE);
 		*top++ = (uint32_t)place;
@@ -66,7 +70,8 @@ static __attribute__((noinline)) uint32_t reap_plain(struct tx_lane *l, uint32_t
 static void see_returned(struct tx_lane *l)
 {
 	/* acquire: pairs with the release in rx_lane_return (P2). */
-	uint32_t returned = atomic_load_explicit(&l->view.words->returned.value, memory_order_acquire);
+	uint32_t returned =
+		atomic_load_explicit(&l->view.words->returned.value, memory_order_acquire);
 
 	if (unlikely(returned - l->returned > l->view.ring_size)) {
 		if (returned != l->bad_returned)
@@ -80,7 +85,8 @@ static void see_returned(struct tx_lane *l)
 /* How many of the completions that were seen can be taken in one run, up to `wanted`. */
 static inline uint32_t returned_run(const struct tx_lane *l, uint32_t wanted)
 {
-	uint32_t n = l->seen_returned - l->returned, to_wrap = l->view.ring_size - (l->returned & (l->view.ring_size - 1));
+	uint32_t n = l->seen_returned - l->returned,
+		 to_wrap = l->view.ring_size - (l->returned & (l->view.ring_size - 1));
 
 	n = n < to_wrap ? n : to_wrap;
 	return n < wanted ? n : wanted;
@@ -88,14 +94,17 @@ static inline uint32_t returned_run(const struct tx_lane *l, uint32_t wanted)
 
 static void reap_next_odd(struct tx_lane *l)
 {
-	reap_odd(l, atomic_load_explicit(&l->view.completions[l->returned++ & (l->view.ring_size - 1)], memory_order_relaxed));
+	reap_odd(l,
+		 atomic_load_explicit(&l->view.completions[l->returned++ & (l->view.ring_size - 1)],
+				      memory_order_relaxed));
 }
 
 static void tx_lane_reap(struct tx_lane *l)
 {
 	see_returned(l);
 	while (l->returned != l->seen_returned) {
-		uint32_t some = returned_run(l, UINT32_MAX), taken = reap_plain(l, l->returned, some);
+		uint32_t some = returned_run(l, UINT32_MAX),
+			 taken = reap_plain(l, l->returned, some);
 
 		l->returned += taken;
 		if (unlikely(taken != some))
@@ -142,25 +151,30 @@ static unsigned take_messages(struct tx_lane *l, struct dray_pkt *pkts, unsigned
 }
 
 /*
- * The lines that tx_lane_send will write to are with the receiver, and take longer to come than a burst lasts: they are fetched one burst ahead. Here:
- * n descriptors from an index on.
+ * The lines that tx_lane_send will write to are with the receiver, and take longer to come than a
+ * burst lasts: they are fetched one burst ahead. Here: n descriptors from an index on.
  */
 static inline void prefetch_ring(const struct tx_lane *l, uint32_t from, uint32_t n)
 {
 	const uint32_t at = from & (l->view.ring_size - 1), to_wrap = l->view.ring_size - at;
-	const struct descriptor *d = &l->view.ring[at], *const end = d + (n < to_wrap ? n : to_wrap);
+	const struct descriptor *d = &l->view.ring[at], *const end =
+								d + (n < to_wrap ? n : to_wrap);
 
 	for (; d < end; d += 4)
 		prefetch_write(d);
 }
 
 /*
- * Hand out lent packet slots straight from the completion ring: n from l->returned on, within its end; returns how many, up to the first that is odd.
- * The slot that came back last is the warmest in the cache. A loop of its own, so that everything stays in registers.
+ * Hand out lent packet slots straight from the completion ring: n from l->returned on, within its
+ * end; returns how many, up to the first that is odd. The slot that came back last is the warmest
+ * in the cache. A loop of its own, so that everything stays in registers.
  */
-static __attribute__((noinline)) uint32_t take_returned(struct tx_lane *l, struct dray_pkt *p, uint32_t n)
+static __attribute__((noinline)) uint32_t take_returned(struct tx_lane *l, struct dray_pkt *p,
+							uint32_t n)
 {
-	const _Atomic uint32_t *const first = &l->view.completions[l->returned & (l->view.ring_size - 1)], *const last = first + n, *c;
+	const _Atomic uint32_t
+		*const first = &l->view.completions[l->returned & (l->view.ring_size - 1)],
+		       *const last = first + n, *c;
 	const uint32_t headroom = l->view.pkt_headroom;
 	const uint64_t room_headroom = (l->view.pkt_stride - headroom) | (uint64_t)headroom << 32;
 	const size_t slots = l->view.pkt_slots;
@@ -222,7 +236,8 @@ static inline void prefetch_returned(const struct tx_lane *l, uint32_t n)
 
 #define FEW 4
 
-/* Prefetch the buffers that are handed out next: if packets are sent one by one, each line is fetched while the packet before it is on its way. */
+/* Prefetch the buffers that are handed out next: if packets are sent one by one, each line is
+ * fetched while the packet before it is on its way. */
 static inline void prefetch_buffers(const struct tx_lane *l, uint32_t n)
 {
 	const uint32_t mask = l->view.ring_size - 1, known = l->seen_returned - l->returned;
@@ -231,7 +246,8 @@ static inline void prefetch_buffers(const struct tx_lane *l, uint32_t n)
 		uint32_t next = i - known;
 
 		if (i < known)
-			next = atomic_load_explicit(&l->view.completions[(l->returned + i) & mask], memory_order_relaxed);
+			next = atomic_load_explicit(&l->view.completions[(l->returned + i) & mask],
+						    memory_order_relaxed);
 		else if (next < l->free_pkt_count)
 			next = l->free_pkts[l->free_pkt_count - 1 - next];
 		else
@@ -242,8 +258,8 @@ static inline void prefetch_buffers(const struct tx_lane *l, uint32_t n)
 }
 
 /*
- * Use completions first, then the free list. Read the peer's index only if both fall short, and only once: it is a likely cache miss, and a hostile
- * peer must not keep this thread looping.
+ * Use completions first, then the free list. Read the peer's index only if both fall short, and
+ * only once: it is a likely cache miss, and a hostile peer must not keep this thread looping.
  */
 static unsigned take_packets(struct tx_lane *l, struct dray_pkt *pkts, unsigned n)
 {
@@ -275,7 +291,8 @@ static unsigned take_packets(struct tx_lane *l, struct dray_pkt *pkts, unsigned 
 	return got;
 }
 
-static unsigned tx_lane_alloc(struct dray_owner *owner, struct dray_pkt *pkts, unsigned n, uint32_t size)
+static unsigned tx_lane_alloc(struct dray_owner *owner, struct dray_pkt *pkts, unsigned n,
+			      uint32_t size)
 {
 	struct tx_lane *l = LANE(owner);
 	unsigned got;
@@ -306,7 +323,8 @@ static unsigned tx_lane_give_back(struct dray_owner *owner, struct dray_pkt *pkt
 		uint32_t index = pkts[i].index;
 
 		pkts[i].owner = NULL;
-		if (unlikely(index >= owner->slots || slot_state(l->ledger[index]) != SLOT_WITH_APPLICATION)) {
+		if (unlikely(index >= owner->slots ||
+			     slot_state(l->ledger[index]) != SLOT_WITH_APPLICATION)) {
 			count(owner->counters, COUNT_MISUSE, 1);
 			continue;
 		}
@@ -321,20 +339,25 @@ static void put_extension(struct tx_lane *l, uint32_t at, const struct dray_pkt 
 {
 	struct extension *e = &l->view.extensions[at & (l->view.ring_size - 1)];
 
-	atomic_store_explicit(&e->hash_vlan, p->hash | (uint64_t)p->vlan << 32, memory_order_relaxed);
+	atomic_store_explicit(&e->hash_vlan, p->hash | (uint64_t)p->vlan << 32,
+			      memory_order_relaxed);
 }
 
 /* Write one descriptor at index `at`; false if the application's packet is not valid. */
 static bool put(struct tx_lane *l, uint32_t at, const struct dray_pkt *p)
 {
 	struct descriptor *d = &l->view.ring[at & (l->view.ring_size - 1)];
-	uint32_t index = p->index, size = index < l->view.pkt_slots ? l->view.pkt_stride : l->view.msg_stride, place, flags = (p->flags & LENDABLE) | DESC_END;
+	uint32_t index = p->index,
+		 size = index < l->view.pkt_slots ? l->view.pkt_stride : l->view.msg_stride, place,
+		 flags = (p->flags & LENDABLE) | DESC_END;
 	uint64_t offset;
 
-	if (unlikely(index >= l->owner.slots || slot_state(l->ledger[index]) != SLOT_WITH_APPLICATION))
+	if (unlikely(index >= l->owner.slots ||
+		     slot_state(l->ledger[index]) != SLOT_WITH_APPLICATION))
 		return false;
 	offset = (uint64_t)((uint8_t *)p->data - slot_begin(l->ledger[index]));
-	if (unlikely(p->length == 0 || offset >= size || offset > UINT16_MAX || offset + p->length > size))
+	if (unlikely(p->length == 0 || offset >= size || offset > UINT16_MAX ||
+		     offset + p->length > size))
 		return false;
 	if (unlikely(flags & (DESC_VLAN | DESC_HASH))) {
 		if (l->view.features & FEATURE_EXTRAS)
@@ -346,8 +369,10 @@ static bool put(struct tx_lane *l, uint32_t at, const struct dray_pkt *p)
 	if (unlikely(index >= l->view.pkt_slots))
 		place = (index - l->view.pkt_slots) | (uint32_t)REGION_MESSAGES << PLACE_SLOT_BITS;
 	slot_set(&l->ledger[index], SLOT_LENT);
-	atomic_store_explicit(&d->place_length, place | (uint64_t)p->length << 32, memory_order_relaxed);
-	atomic_store_explicit(&d->offset_flags_meta, offset | (uint64_t)flags << 16 | (uint64_t)p->meta << 32,
+	atomic_store_explicit(&d->place_length, place | (uint64_t)p->length << 32,
+			      memory_order_relaxed);
+	atomic_store_explicit(&d->offset_flags_meta,
+			      offset | (uint64_t)flags << 16 | (uint64_t)p->meta << 32,
 			      memory_order_relaxed);
 	return true;
 }
@@ -369,12 +394,13 @@ static void stamp(struct tx_lane *l, uint32_t first, uint32_t n, uint32_t period
 	/* The peer may have changed this word meanwhile; only its own descriptor can suffer. */
 	word = atomic_load_explicit(&d->offset_flags_meta, memory_order_relaxed);
 	atomic_store_explicit(&e->stamp, clock_ticks(), memory_order_relaxed);
-	atomic_store_explicit(&d->offset_flags_meta, word | (uint64_t)DESC_STAMP << 16, memory_order_relaxed);
+	atomic_store_explicit(&d->offset_flags_meta, word | (uint64_t)DESC_STAMP << 16,
+			      memory_order_relaxed);
 }
 
 /*
- * Copy the last descriptor of this burst next to the tail that publishes it. While the copy changes, newest_tail has a value that no receiver has: half
- * the range away.
+ * Copy the last descriptor of this burst next to the tail that publishes it. While the copy
+ * changes, newest_tail has a value that no receiver has: half the range away.
  */
 static inline void put_newest(struct tx_lane *l, uint32_t tail)
 {
@@ -382,12 +408,15 @@ static inline void put_newest(struct tx_lane *l, uint32_t tail)
 	struct lane_words *w = l->view.words;
 
 	atomic_store_explicit(&w->newest_tail, tail ^ 0x80000000u, memory_order_relaxed);
-	/* release: pairs with the fence in load_newest (P5): who reads the new words does not read the old newest_tail after them. */
+	/* release: pairs with the fence in load_newest (P5): who reads the new words does not read
+	 * the old newest_tail after them. */
 	atomic_thread_fence(memory_order_release);
-	atomic_store_explicit(&w->newest.place_length, atomic_load_explicit(&from->place_length, memory_order_relaxed),
+	atomic_store_explicit(&w->newest.place_length,
+			      atomic_load_explicit(&from->place_length, memory_order_relaxed),
 			      memory_order_relaxed);
 	atomic_store_explicit(&w->newest.offset_flags_meta,
-			      atomic_load_explicit(&from->offset_flags_meta, memory_order_relaxed), memory_order_relaxed);
+			      atomic_load_explicit(&from->offset_flags_meta, memory_order_relaxed),
+			      memory_order_relaxed);
 	/* release: pairs with the acquire in load_newest (P5). */
 	atomic_store_explicit(&w->newest_tail, tail, memory_order_release);
 }
@@ -402,11 +431,14 @@ static void misused(struct tx_lane *l, struct dray_pkt *p)
 }
 
 /* Write a descriptor in one store. */
-static inline void put_descriptor(struct descriptor *d, uint32_t place, uint32_t length, uint32_t offset_flags, uint32_t meta)
+static inline void put_descriptor(struct descriptor *d, uint32_t place, uint32_t length,
+				  uint32_t offset_flags, uint32_t meta)
 {
 #ifdef SEES_ATOMICS_ONLY
-	atomic_store_explicit(&d->place_length, place | (uint64_t)length << 32, memory_order_relaxed);
-	atomic_store_explicit(&d->offset_flags_meta, offset_flags | (uint64_t)meta << 32, memory_order_relaxed);
+	atomic_store_explicit(&d->place_length, place | (uint64_t)length << 32,
+			      memory_order_relaxed);
+	atomic_store_explicit(&d->offset_flags_meta, offset_flags | (uint64_t)meta << 32,
+			      memory_order_relaxed);
 #else
 	typedef uint32_t halves __attribute__((vector_size(16)));
 
@@ -415,11 +447,13 @@ static inline void put_descriptor(struct descriptor *d, uint32_t place, uint32_t
 }
 
 /*
- * Write descriptors while they are plain: packet buffers of the application's, with bounds that fit, and no extras. Up to n and not over the end of the
- * ring; returns how many. put() looks again at a packet that is not plain. A loop of its own, so that everything stays in registers.
+ * Write descriptors while they are plain: packet buffers of the application's, with bounds that
+ * fit, and no extras. Up to n and not over the end of the ring; returns how many. put() looks again
+ * at a packet that is not plain. A loop of its own, so that everything stays in registers.
  */
-static __attribute__((noinline)) unsigned put_all_plain(struct tx_lane *l, uint32_t tail, const struct dray_pkt *pkts, unsigned n,
-							  uint64_t *bytes)
+static __attribute__((noinline)) unsigned put_all_plain(struct tx_lane *l, uint32_t tail,
+							const struct dray_pkt *pkts, unsigned n,
+							uint64_t *bytes)
 {
 	const size_t slots = l->view.pkt_slots, stride = l->view.pkt_stride;
 	const uint32_t to_wrap = l->view.ring_size - (tail & (l->view.ring_size - 1));
@@ -443,22 +477,27 @@ static __attribute__((noinline)) unsigned put_all_plain(struct tx_lane *l, uint3
 		}
 		if (!UNCHECKED && unlikely(index >= slots))
 			break;
-		/* Also out of range if the word has a state in it, since the application does not have the slot. */
+		/* Also out of range if the word has a state in it, since the application does not
+		 * have the slot. */
 		offset = (uintptr_t)p->data - ledger[index];
 		/* length - 1 wraps for 0, and is then too long. */
-		if (!UNCHECKED && unlikely(offset > UINT16_MAX || offset + (uint32_t)(length - 1) >= stride))
+		if (!UNCHECKED &&
+		    unlikely(offset > UINT16_MAX || offset + (uint32_t)(length - 1) >= stride))
 			break;
 		slot_set(&ledger[index], SLOT_LENT);
 		sum += length;
-		/* Else the compiler loads both at once, and the CPU has no such word yet: the application has just stored the length. */
+		/* Else the compiler loads both at once, and the CPU has no such word yet: the
+		 * application has just stored the length. */
 		HIDE(length);
-		put_descriptor(d, (uint32_t)index, (uint32_t)length, (uint32_t)offset | flags << 16, p->meta);
+		put_descriptor(d, (uint32_t)index, (uint32_t)length, (uint32_t)offset | flags << 16,
+			       p->meta);
 	}
 	*bytes += sum;
 	return (unsigned)(p - pkts);
 }
 
-/* Consume packets as long as they belong to this owner; returns how many. Invalid ones are counted. */
+/* Consume packets as long as they belong to this owner; returns how many. Invalid ones are counted.
+ */
 static unsigned tx_lane_send(struct dray_owner *owner, struct dray_pkt *pkts, unsigned n)
 {
 	struct tx_lane *l = LANE(owner);
@@ -466,7 +505,8 @@ static unsigned tx_lane_send(struct dray_owner *owner, struct dray_pkt *pkts, un
 	uint64_t bytes = 0;
 	unsigned i = 0;
 
-	prefetch_write(&l->view.words->tail); /* it takes as long to come as the descriptors take to be written */
+	prefetch_write(&l->view.words->tail); /* it takes as long to come as the descriptors take to
+						 be written */
 	for (;;) {
 		unsigned some = put_all_plain(l, tail, &pkts[i], n - i, &bytes);
 
@@ -527,7 +567,8 @@ static bool tx_lane_arm(struct dray_owner *owner)
 
 	if (++l->bell_number == 0)
 		l->bell_number = 1;
-	atomic_store_explicit(&l->view.words->sender_bell.value, l->bell_number, memory_order_relaxed);
+	atomic_store_explicit(&l->view.words->sender_bell.value, l->bell_number,
+			      memory_order_relaxed);
 	/* seq_cst: pairs with the fence in ringer_ring after rx_lane_return (P4). */
 	atomic_thread_fence(memory_order_seq_cst);
 	return tx_lane_ready(owner);
@@ -558,10 +599,12 @@ static void fill_stacks(struct tx_lane *l)
 		l->free_msgs[l->free_msg_count++] = v->pkt_slots + i;
 }
 
-int tx_lane_new(const struct lane_view *view, const struct lane_options *options, struct tx_lane **lane)
+int tx_lane_new(const struct lane_view *view, const struct lane_options *options,
+		struct tx_lane **lane)
 {
 	uint32_t slots = view->pkt_slots + view->msg_slots;
-	struct tx_lane *l = aligned_alloc(LAYOUT_ALONE, (sizeof(*l) + LAYOUT_ALONE - 1) / LAYOUT_ALONE * LAYOUT_ALONE);
+	struct tx_lane *l = aligned_alloc(LAYOUT_ALONE, (sizeof(*l) + LAYOUT_ALONE - 1) /
+								LAYOUT_ALONE * LAYOUT_ALONE);
 	int ret = -ENOMEM;
 
 	if (!l)
@@ -580,7 +623,8 @@ int tx_lane_new(const struct lane_view *view, const struct lane_options *options
 	l->ledger = ledger_new(view, SLOT_FREE);
 	l->free_pkts = calloc(slots, sizeof(*l->free_pkts));
 	if (l->ledger && l->free_pkts)
-		ret = owner_init(&l->owner, &tx_lane_ops, slots, options->generation, options->counters);
+		ret = owner_init(&l->owner, &tx_lane_ops, slots, options->generation,
+				 options->counters);
 	if (ret) {
 		tx_lane_free(l);
 		return ret;
