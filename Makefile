@@ -8,13 +8,12 @@ SHELL := /bin/bash
 export GOTOOLCHAIN := local
 
 # Looked up when a recipe runs, since set-up may just have installed them.
-GO = $(shell scripts/find-go.sh 2>/dev/null || echo go)
+GO = $(shell scripts/find-go.sh || echo go)
 VERSION := $(shell cat VERSION)
 DATE = $(shell scripts/build-date.sh)
 COMMIT = $(shell git -c safe.directory='*' describe --always --dirty --exclude '*' 2>/dev/null)
 RELEASE = github.com/drayage/dray/internal/spec/release
 
-PACKAGES ?= ./...
 DEMO_CHAIN ?= examples/f1-split.yaml
 FUZZ_SMOKE ?= 2s
 FUZZ_TIME ?= 2m
@@ -36,8 +35,14 @@ say = printf '\n== %s\n'
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
+# Looked at first, since what needs root would otherwise fail after minutes.
+.PHONY: root
+root:
+	@[ "$$(id -u)" -eq 0 ] || { echo 'error: make $(MAKECMDGOALS) needs root: it installs packages, and makes network namespaces and control groups'; \
+		echo "fix: $$(type -P sudo >/dev/null && echo 'sudo make $(MAKECMDGOALS)' || echo "su -c 'make -C $(CURDIR) $(MAKECMDGOALS)'")"; exit 1; } >&2
+
 .PHONY: demo
-demo: ## install what is missing, build, run a chain with its verdicts, compare all transports (as root)
+demo: root ## install what is missing, build, run a chain with its verdicts, compare all transports (as root)
 	@$(say) 'installing what is missing (scripts/setup.sh run)'
 	@scripts/setup.sh run
 	@$(MAKE) --no-print-directory build
@@ -63,57 +68,39 @@ build: ## build every program into bin/
 .PHONY: programs
 programs: ## build the programs in Go, dray and dray-guest, into bin/
 	@mkdir -p bin
-	@CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '-X $(RELEASE).version=$(VERSION) -X $(RELEASE).date=$(DATE) -X $(RELEASE).commit=$(COMMIT)' -o bin/ ./cmd/...
+	@CGO_ENABLED=0 scripts/step.sh 'build dray and dray-guest' $(GO) build -trimpath -buildvcs=false -ldflags '-X $(RELEASE).version=$(VERSION) -X $(RELEASE).date=$(DATE) -X $(RELEASE).commit=$(COMMIT)' -o bin/ ./cmd/...
 	@ln -sf dray bin/kubectl-dray
 
 .PHONY: gen
 gen: ## build draygen and draygen-dpdk into bin/
-	@mkdir -p bin
-	@meson setup $$([ ! -f out/gen-plain/build.ninja ] || echo --reconfigure) -Dbuildtype=release out/gen-plain dataplane/gen >/dev/null
-	@ninja -C out/gen-plain programs >/dev/null
-	@install -t bin $$(find out/gen-plain -maxdepth 1 -type f -name 'draygen*' -perm -u+x)
+	@dataplane/build.sh gen plain programs
+	@install -D -t bin $$(find out/gen-plain -maxdepth 1 -type f -name 'draygen*' -perm -u+x)
 
 .PHONY: port
 port: ## build libdray, and dray-limit into bin/
-	@mkdir -p bin
-	@meson setup $$([ ! -f out/port-plain/build.ninja ] || echo --reconfigure) -Dbuildtype=release out/port-plain dataplane/port >/dev/null
-	@ninja -C out/port-plain bench/dray-limit libdray.so.$(VERSION) >/dev/null
-	@install -t bin out/port-plain/bench/dray-limit
+	@dataplane/build.sh port plain dray-limit libdray.so.$(VERSION)
+	@install -D -t bin out/port-plain/dray-limit
 
 .PHONY: iq
 iq: ## build libdray_iq, streams of samples, into bin/
-	@mkdir -p bin
-	@meson setup $$([ ! -f out/iq-plain/build.ninja ] || echo --reconfigure) -Dbuildtype=release out/iq-plain dataplane/iq >/dev/null
-	@ninja -C out/iq-plain libdray_iq.so >/dev/null
-	@install -m 644 -t bin out/iq-plain/libdray_iq.so
+	@dataplane/build.sh iq plain libdray_iq.so
+	@install -D -m 644 -t bin out/iq-plain/libdray_iq.so
+
+# found runs a build if pkg-config finds a library: found PROGRAM LIBRARY BUILD
+found = if pkg-config --exists $(2); then $(3); else echo '$(1) is not built: pkg-config finds no $(2) (scripts/setup.sh run installs it)'; fi
 
 .PHONY: pmd
 pmd: ## build net_dray, the DPDK driver, into bin/
-	@mkdir -p bin
-	@if ! pkg-config --exists libdpdk; then echo 'net_dray is not built: pkg-config finds no libdpdk (scripts/setup.sh run installs it)'; \
-	elif ! scripts/dpdk-source.sh >/dev/null; then echo 'net_dray is not built: there are no headers for drivers, for the reason above'; else \
-		meson setup $$([ ! -f out/pmd-plain/build.ninja ] || echo --reconfigure) -Dbuildtype=release out/pmd-plain dataplane/pmd >/dev/null; \
-		ninja -C out/pmd-plain librte_net_dray.so >/dev/null; \
-		install -m 644 -t bin out/pmd-plain/librte_net_dray.so; \
-	fi
+	@$(call found,net_dray,libdpdk,if ! scripts/dpdk-source.sh >/dev/null; then echo 'net_dray is not built: there are no headers for drivers (see above)'; else \
+		dataplane/build.sh pmd plain librte_net_dray.so && install -D -m 644 -t bin out/pmd-plain/librte_net_dray.so; fi)
 
 .PHONY: vnf
 vnf: ## build dray-vnf, network functions on DPDK ports, into bin/
-	@mkdir -p bin
-	@if ! pkg-config --exists libdpdk; then echo 'dray-vnf is not built: pkg-config finds no libdpdk (scripts/setup.sh run installs it)'; else \
-		meson setup $$([ ! -f out/vnf-plain/build.ninja ] || echo --reconfigure) -Dbuildtype=release out/vnf-plain dataplane/vnf >/dev/null; \
-		ninja -C out/vnf-plain dray-vnf >/dev/null; \
-		install -t bin out/vnf-plain/dray-vnf; \
-	fi
+	@$(call found,dray-vnf,libdpdk,dataplane/build.sh vnf plain dray-vnf && install -D -t bin out/vnf-plain/dray-vnf)
 
 .PHONY: sctp
-sctp: ## build libdray_sctp, SCTP where the kernel has none, into bin/
-	@mkdir -p bin
-	@if ! pkg-config --exists usrsctp; then echo 'libdray_sctp is not built: pkg-config finds no usrsctp (scripts/setup.sh run installs it)'; else \
-		meson setup $$([ ! -f out/sctp-plain/build.ninja ] || echo --reconfigure) -Dbuildtype=release out/sctp-plain dataplane/sctp >/dev/null; \
-		ninja -C out/sctp-plain libdray_sctp.so >/dev/null; \
-		install -m 644 -t bin out/sctp-plain/libdray_sctp.so; \
-	fi
+sctp: ## build libdray_sctp, SCTP for kernels without it, into bin/
+	@$(call found,libdray_sctp,usrsctp,dataplane/build.sh sctp plain libdray_sctp.so && install -D -m 644 -t bin out/sctp-plain/libdray_sctp.so)
 
 .PHONY: man
 man: build ## write the manual pages and shell completion below out/share
@@ -128,8 +115,9 @@ man: build ## write the manual pages and shell completion below out/share
 .PHONY: install
 install: man ## install programs, libdray, manual pages and completion below PREFIX (/usr/local)
 	@$(say) 'installing below $(DESTDIR)$(PREFIX)'
-	@meson setup $$([ ! -d out/install ] || echo --reconfigure) --prefix=$(abspath $(PREFIX)) --libdir=$(LIBDIR) -Dbuildtype=release out/install dataplane/port >/dev/null
-	@meson install -C out/install $(if $(DESTDIR),--destdir $(abspath $(DESTDIR))) | grep '^Installing'
+	@scripts/step.sh 'configure out/install' meson setup $$([ ! -d out/install ] || echo --reconfigure) --prefix=$(abspath $(PREFIX)) --libdir=$(LIBDIR) -Dbuildtype=release out/install dataplane/port
+	@scripts/step.sh 'build out/install' ninja -C out/install
+	@meson install --no-rebuild -C out/install $(if $(DESTDIR),--destdir $(abspath $(DESTDIR))) | grep '^Installing'
 	@find bin -type f ! -name '*.so' -exec install -D -t $(DESTDIR)$(abspath $(PREFIX))/bin {} +
 	@ln -sf dray $(DESTDIR)$(abspath $(PREFIX))/bin/kubectl-dray
 	@install -t $(DESTDIR)$(abspath $(PREFIX))/bin cmd/dray/kubectl_complete-dray
@@ -151,13 +139,22 @@ check-deb: ## the part of test-deb that runs inside: install the packages of out
 	@scripts/test-deb.sh --inside
 
 .PHONY: test
-test: ## install what is missing, then lint, all tests with the race detector, a little fuzzing (as root)
+test: root ## install what is missing, then lint and test the whole product in at most 12 minutes (as root)
 	@$(say) 'installing what is missing (scripts/setup.sh test, scripts/setup.sh kube)'
 	@scripts/setup.sh test
 	@scripts/setup.sh kube
 	@$(MAKE) --no-print-directory build attackers
-	@FUZZ_SMOKE=$(FUZZ_SMOKE) scripts/test.sh $(PACKAGES)
-	@$(say) 'all tests passed'
+	@scripts/test.sh short
+	@$(say) 'all tests passed; make test-all has more'
+
+.PHONY: test-all
+test-all: test test-long ## all tests: make test, then guests, guides, the cluster, packages and more builds, in at most 40 minutes (as root)
+
+.PHONY: test-long
+test-long: root ## what make test-all adds to make test (as root)
+	@$(MAKE) --no-print-directory build attackers
+	@FUZZ_SMOKE=$(FUZZ_SMOKE) scripts/test.sh long
+	@$(say) 'all tests of make test-long passed'
 
 .PHONY: check
 check: lint ## lint, then the tests that need neither root nor set-up, in under three minutes
@@ -199,8 +196,7 @@ fuzz-coverage: ## fuzz libdray for half a minute, then print which lines that re
 # The programs that test/hostile and test/e2e run inside functions.
 .PHONY: attackers
 attackers:
-	@[ -f out/port-plain/build.ninja ] || meson setup out/port-plain dataplane/port -Dbuildtype=release >/dev/null
-	@ninja -C out/port-plain attackers >/dev/null
+	@dataplane/build.sh --tests port plain attackers
 
 .PHONY: hostile
 hostile: build attackers ## attack running chains for HOSTILE_TIME (1h) over all classes, or over HOSTILE_CLASSES; writes out/hostile.json (as root)
@@ -210,29 +206,27 @@ hostile: build attackers ## attack running chains for HOSTILE_TIME (1h) over all
 bench: bench-programs ## measure libdray against the current physical limit, the DPDK face and dray-vnf; writes out/bench*.json; BENCH=--quick is shorter
 	@out/bench libdray $(BENCH) --json out/bench.json
 	@$(MAKE) --no-print-directory bench-dpdk
-	@[ -f out/vnf-plain/build.ninja ] || meson setup out/vnf-plain dataplane/vnf -Dbuildtype=release >/dev/null
-	@ninja -C out/vnf-plain bench/dray-vnf-probe >/dev/null
+	@dataplane/build.sh --tests vnf plain bench/dray-vnf-probe
 	@out/bench vnf $(filter --quick,$(BENCH)) --json out/bench-vnf.json
 	@DRAY_BENCH_JSON=$(CURDIR)/out/bench.json $(GO) test -run '^$$' -bench IdleLinks -benchtime 1x ./internal/link/broker
 
 .PHONY: bench-dpdk
 bench-dpdk: bench-programs ## only the DPDK face: net_dray against memif, vhost-user, Open vSwitch and its targets, in five minutes
 	@$(MAKE) --no-print-directory build
-	@ninja -C out/pmd-plain tests/serve bench/dray-pmd-cost bench/dray-pmd-trips >/dev/null
+	@dataplane/build.sh --tests pmd plain tests/serve bench/dray-pmd-cost bench/dray-pmd-trips
 	@out/bench dpdk $(filter --quick,$(BENCH)) --json out/bench-dpdk.json
 
 .PHONY: bench-iq
 bench-iq: bench-programs ## measure I/Q samples through libdray_iq beside ZeroMQ, in four minutes; writes out/bench-iq.json (as root)
 	@$(MAKE) --no-print-directory iq
-	@ninja -C out/iq-plain bench/dray-iq-probe >/dev/null
+	@dataplane/build.sh --tests iq plain bench/dray-iq-probe
 	@out/bench iq $(filter --quick,$(BENCH)) --json out/bench-iq.json
 
 # The bench, and the programs that measure libdray for it.
 .PHONY: bench-programs
 bench-programs:
 	@scripts/setup.sh test
-	@[ -f out/port-plain/build.ninja ] || meson setup out/port-plain dataplane/port -Dbuildtype=release >/dev/null
-	@ninja -C out/port-plain bench/dray-probe bench/dray-probe-unchecked bench/dray-probe-classless bench/dray-limit >/dev/null
+	@dataplane/build.sh --tests port plain bench/dray-probe bench/dray-probe-unchecked bench/dray-probe-classless dray-limit
 	@CGO_ENABLED=0 $(GO) build -o out/bench ./test/bench
 
 .PHONY: hostile-guest

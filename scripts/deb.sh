@@ -29,6 +29,7 @@ go=$(scripts/find-go.sh)
 # debhelper gives the build a home of its own, where no module is.
 GOMODCACHE=$("$go" env GOMODCACHE) GOCACHE=$("$go" env GOCACHE) GOPROXY=$("$go" env GOPROXY) GOSUMDB=$("$go" env GOSUMDB)
 SOURCE_DATE_EPOCH=$(date --utc --date "$(scripts/build-date.sh)" +%s)
+export CCACHE_DIR=${CCACHE_DIR:-$HOME/.cache/ccache}
 export GOMODCACHE GOCACHE GOPROXY GOSUMDB SOURCE_DATE_EPOCH
 
 say "building $version"

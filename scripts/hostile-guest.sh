@@ -27,11 +27,10 @@ readonly private=(out/vnf-plain/tests/test-private --no-huge --no-shconf -m 64 -
 build() {
 	local go name
 	go=$(scripts/find-go.sh)
-	[ -f "$builds/build.ninja" ] || meson setup "$builds" dataplane/port -Dbuildtype=release >/dev/null
-	ninja -C "$builds" "${programs[@]/#/tests/test-}" >/dev/null
+	mkdir -p "$builds"
+	dataplane/build.sh --tests port plain "${programs[@]/#/tests/test-}"
 	if pkg-config --exists libdpdk; then
-		[ -f out/vnf-plain/build.ninja ] || meson setup out/vnf-plain dataplane/vnf -Dbuildtype=release >/dev/null
-		ninja -C out/vnf-plain tests/test-private >/dev/null
+		dataplane/build.sh --tests vnf plain tests/test-private
 	fi
 	for name in internal/{host,link/broker,node,function/runc,result/report} cmd/dray; do
 		CGO_ENABLED=0 "$go" test -c -trimpath -o "$builds/$(basename "$name").test" "./$name"
@@ -71,7 +70,7 @@ run() {
 	failed=0
 	echo "kernel $(uname -r)"
 	ip link set lo up
-	for name in "${programs[@]}"; do result "$name" . "$builds/tests/test-$name"; done
+	for name in "${programs[@]}"; do result "$name" . "out/port-plain/tests/test-$name"; done
 	in_package internal/link/broker "${broker[@]}"
 	in_package internal/host "${host[@]}"
 	in_package internal/node "${node[@]}"

@@ -11,17 +11,8 @@ export GOTOOLCHAIN=local
 time=${1:?usage: scripts/hostile.sh TIME [class...]}
 shift
 
-# sanitized builds targets of a project with AddressSanitizer and UBSan.
-sanitized() {
-	local project=$1
-	shift
-	[ -f "out/$project-asan/build.ninja" ] ||
-		meson setup "out/$project-asan" "dataplane/$project" -Dbuildtype=debugoptimized -Db_sanitize=address,undefined >/dev/null
-	ninja -C "out/$project-asan" "$@" >/dev/null
-}
-
-sanitized port attackers
-sanitized pmd librte_net_dray.so
-sanitized vnf dray-vnf
+dataplane/build.sh --tests port asan attackers
+dataplane/build.sh pmd asan librte_net_dray.so
+dataplane/build.sh vnf asan dray-vnf
 export DRAY_TEST_HOSTILE=$time DRAY_TEST_HOSTILE_CLASSES="$*" DRAY_TEST_HOSTILE_JSON=$PWD/out/hostile.json DRAY_TEST_STRICT=1
 "$(scripts/find-go.sh)" test -vet=off -count=1 -v -timeout 0 ./test/hostile

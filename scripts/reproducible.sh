@@ -8,7 +8,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 SOURCE_DATE_EPOCH=$(date --utc --date "$(scripts/build-date.sh)" +%s)
-export SOURCE_DATE_EPOCH
+export SOURCE_DATE_EPOCH CCACHE_DISABLE=1 # a cache would compare a build with itself
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 

@@ -41,6 +41,7 @@ qperf       qperf
 '
 readonly test_needs='
 aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu
+ccache        ccache
 chromium      chromium
 clang         clang
 clang-format  clang-format

@@ -1,80 +1,68 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Run lint and all tests in lanes, several at once: most tests wait for a process, a link
-# or a machine to boot, and a core that waits in one lane computes in another.
+# Run one part of the tests in lanes, several at once: most tests wait for a process, a link or a machine to boot, and a CPU that
+# waits in one lane computes in another. Nothing is run twice.
 #
-#   program  test/e2e, the program as its user runs it; the packages that boot machines
-#   kernel   every other package that starts goroutines or changes the kernel's state,
-#            one package after another
-#   compute  the C projects, and whether what their builds made is hardened
-#   check    lint, two builds that must be the same, packages that start no goroutine, a little
-#            fuzzing. It waits for nothing, so it only gets what the other lanes leave of the CPUs, to the very end.
+# The part short, `make test`, covers the whole product:
 #
-# When compute is done:
+#   program   test/e2e, the program as its user runs it
+#   kernel    every package that starts goroutines or changes the kernel's state, one package after another
+#   sanitize  each C project, built with AddressSanitizer and UBSan
+#   check     lint, and the packages that start no goroutine. It waits for nothing, so it gets what the other lanes leave of the CPUs.
+#   kube      the unit tests of the module kube, after sanitize
 #
-#   guides   test/docs: the commands of the documentation, some of which build the C projects
+# The part long is what `make test-all` adds:
 #
-# When program and kernel are done:
+#   guest     packages that boot virtual machines, and the tests that only a guest's kernel can run
+#   projects  each C project as it is released and with ThreadSanitizer, built for 64-bit ARM; what the builds made is hardened
+#   flows     the tests of scripts/long-tests.txt
+#   extra     two builds that must be the same, and a little fuzzing
+#   guides    test/docs: the commands of the documentation, after projects
+#   packages  the Debian packages in a new root, after flows
+#   cluster   Drayage on a Kubernetes cluster of two nodes, after all others: a node that is slow to answer looks like one that has
+#             died
 #
-#   kube     the module kube
+# Each line of output begins with its lane. The log of each is out/test-LANE.txt. The output ends with the slowest tests, the CPU
+# seconds of each lane next to its budget (scripts/test-budget.txt), and the lane, the test and the log of whatever failed. A lane
+# that takes a third more than its budget fails.
 #
-# Then, with no lane but check, for a node that is slow to answer looks like one that has died:
-#
-#   cluster  Drayage on a Kubernetes cluster of two nodes; the long tests are in make test-kube
-#
-# What failed in any lane but check is run once more when no other lane runs (scripts/again.sh and dataplane/again.sh). The end of
-# the output names the tests that passed only then.
-#
-# Each line of output begins with its lane. The log of each is out/test-LANE.txt, with
-# every test and how long it took; the output ends with the slowest.
-#
-# usage: scripts/test.sh [package...]      (FUZZ_SMOKE=2s: how long to fuzz each target)
+# usage: scripts/test.sh short|long      (FUZZ_SMOKE=2s: how long to fuzz each target)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export GOTOOLCHAIN=local
 # A missing program fails a test here, where it would be skipped in plain go test.
 export DRAY_TEST_STRICT=1
-[ $# -gt 0 ] || set -- ./...
+# Each test program and helper process would otherwise sleep a second before it ends.
+export GORACE=atexit_sleep_ms=0
+readonly part=${1:-}
 go=$(scripts/find-go.sh)
 PATH="$(dirname "$go"):$PATH" # tools and tests call go by its name
-readonly program='/test/e2e$|/internal/function/(guest|lab|vm)(/|$)' guides='/test/docs$'
+# Their tests run programs, which are not built for the race detector.
+readonly programs='/test/(e2e|docs)$'
+readonly guests='/internal/function/(guest|lab|vm)(/|$)'
 # The race detector can find nothing in these, for they start no goroutine: a test in
 # test/style reads this line and looks. They compute, and it would take six times as long.
 readonly sequential='/(internal/(spec|plan|result)|experiments|images|test/(depcheck|hardening|style))(/|$)'
-readonly hardened='/test/hardening$' # it reads what the lane compute builds
+readonly hardened='/test/hardening$' # it reads what the lane projects builds
+readonly c_projects=(port gen iq pmd vnf sctp)
 start=$SECONDS
 declare -A lanes # the process of each
 
-# Lint has vetted the packages.
-readonly go_test=("$go" test -v -vet=off -count=1 -timeout 40m)
-
-# go_test runs the tests of packages.
+# go_test runs the tests of packages. Lint has vetted them.
 go_test() {
-	"${go_test[@]}" "$@" 2>&1 |
+	"$go" test -v -vet=off -count=1 -timeout 40m -trimpath "$@" 2>&1 |
 		{ grep -v --line-buffered -E '\[no test files\]|^=== (PAUSE|CONT|NAME)' || true; }
 }
 
-# raced is go_test with the race detector, one package after another.
-raced() {
-	CGO_ENABLED=1 go_test -trimpath -race -p 1 "$@"
-}
+plain() { CGO_ENABLED=0 go_test "$@"; }
+# raced tests one package after another.
+raced() { CGO_ENABLED=1 go_test -race -p 1 "$@"; }
 
-# matching prints those of the packages whose path matches, or with -v does not.
-matching() {
-	printf '%s\n' "${packages[@]}" | grep -E "$@" || true
-}
+# packages prints the packages that match, or with -v those that do not.
+packages() { "$go" list ./... | grep -E "$@"; }
 
-program_lane() {
-	local chosen
-	mapfile -t chosen < <(matching "$program")
-	[ ${#chosen[@]} -eq 0 ] || raced "${chosen[@]}"
-}
-
-kernel_lane() {
-	local chosen
-	mapfile -t chosen < <(matching -v "$program|$guides|$sequential")
-	[ ${#chosen[@]} -eq 0 ] || raced "${chosen[@]}"
-}
+# long_tests prints the tests of a package that are in the part long, as a regular expression.
+long_tests() { awk -v package="$1" '$1 == package { print $2 }' scripts/long-tests.txt | paste -sd'|' | sed 's/.*/^(&)$/'; }
 
 # step names a command that failed as the tests of Go do, for the end of the output.
 step() {
@@ -84,40 +72,75 @@ step() {
 	}
 }
 
+program_lane() { plain -skip "$(long_tests test/e2e)" ./test/e2e; }
+
+kernel_lane() {
+	local chosen
+	mapfile -t chosen < <(packages -v "$programs|$guests|$sequential")
+	raced "${chosen[@]}"
+}
+
+sanitize_lane() {
+	local project status=0
+	for project in "${c_projects[@]}"; do dataplane/test.sh "$project" asan || status=1; done
+	return "$status"
+}
+
 # check_lane compiles as lint and make build do, so that nothing is compiled twice.
 check_lane() {
 	local chosen status=0
 	renice -n 15 -p "$BASHPID" >/dev/null
 	step scripts/lint.sh sources || status=1
-	step scripts/reproducible.sh quick || status=1
-	mapfile -t chosen < <(matching "$sequential" | grep -vE "$hardened")
-	[ ${#chosen[@]} -eq 0 ] || CGO_ENABLED=0 go_test -trimpath "${chosen[@]}" || status=1
-	step scripts/fuzz.sh "${FUZZ_SMOKE:-2s}" || status=1
+	mapfile -t chosen < <(packages "$sequential" | grep -vE "$hardened")
+	plain "${chosen[@]}" || status=1
 	return "$status"
-}
-
-compute_lane() {
-	local status=0 project chosen
-	for project in port gen iq pmd vnf sctp; do
-		dataplane/test.sh "$project" || status=1
-	done
-	mapfile -t chosen < <(matching "$hardened")
-	[ ${#chosen[@]} -eq 0 ] || CGO_ENABLED=0 go_test -trimpath "${chosen[@]}" || status=1
-	return "$status"
-}
-
-guides_lane() {
-	local chosen
-	mapfile -t chosen < <(matching "$guides")
-	[ ${#chosen[@]} -eq 0 ] || raced "${chosen[@]}"
 }
 
 # kube_lane tests the module kube, which needs a newer Go than the rest.
 kube_lane() (
 	cd kube
 	export GOTOOLCHAIN=auto
-	raced ./api/... ./cmd/... ./internal/... ./test/monitoring
+	raced ./api/... ./cmd/... ./internal/... ./test/monitoring ./test/chart
 )
+
+guest_lane() {
+	local chosen status=0
+	mapfile -t chosen < <(packages "$guests")
+	raced "${chosen[@]}" || status=1
+	step scripts/hostile-guest.sh || status=1
+	step scripts/unit-guest.sh || status=1
+	return "$status"
+}
+
+projects_lane() {
+	local project kinds chosen status=0
+	for project in "${c_projects[@]}"; do
+		kinds=(plain tsan aarch64)
+		# Debian has the libraries that they link for one architecture at a time, and ThreadSanitizer does not see DPDK's threads.
+		case $project in
+		pmd) kinds=(plain) ;;
+		sctp) kinds=(plain tsan) ;;
+		esac
+		dataplane/test.sh "$project" "${kinds[@]}" || status=1
+	done
+	mapfile -t chosen < <(packages "$hardened")
+	plain "${chosen[@]}" || status=1
+	return "$status"
+}
+
+flows_lane() { plain -run "$(long_tests test/e2e)" ./test/e2e; }
+
+extra_lane() {
+	local status=0
+	renice -n 15 -p "$BASHPID" >/dev/null
+	step scripts/reproducible.sh quick || status=1
+	step scripts/fuzz.sh "${FUZZ_SMOKE:-2s}" go || status=1
+	return "$status"
+}
+
+guides_lane() { plain ./test/docs; }
+
+packages_lane() { step scripts/test-deb.sh; }
 
 # cluster_lane has a cluster of its own, which no other make test or make kube uses.
 cluster_lane() {
@@ -128,40 +151,41 @@ cluster_lane() {
 	kube/cluster/cluster.sh down && kube/test/run.sh -short
 }
 
-# brief leaves out the names of tests that passed. It keeps them in the lanes program and
-# cluster, because one test there can take minutes.
+# brief leaves out the names of tests that passed. It keeps them in lanes in which one test can take minutes.
 brief() {
-	if [ "$1" = program ] || [ "$1" = cluster ]; then
-		cat
-	else
-		grep -v --line-buffered -E '^ *(=== RUN|--- PASS|PASS$)' || true
-	fi
+	case $1 in
+	program | flows | guest | cluster) cat ;;
+	*) grep -v --line-buffered -E '^ *(=== RUN|--- PASS|PASS$)' || true ;;
+	esac
 }
 
-# slowest prints the tests that took longest, subtests left out: seconds, lane, name.
-slowest() {
-	sed -nE 's/^--- [A-Z]+: ([^ ]+) \(([0-9.]+)s\)$/\2 \1/p' "out/test-$1.txt" | sed "s/ / $1 /"
-}
-
-# timed runs a lane and says how long it took.
+# timed runs a lane, and notes its minutes and CPU seconds.
 timed() {
-	local status=0 TIMEFORMAT="lane $1: %0R s, of the CPUs %0U + %0S s"
-	time "${@:2}" || status=$?
+	local name=$1 status=0 TIMEFORMAT='%0R %0U %0S' used
+	shift
+	{ time "$@" 2>&4; } 4>&2 2>"out/test-$name.time" || status=$?
+	read -r -a used <"out/test-$name.time"
+	echo "lane $name: ${used[0]} s, $((used[1] + used[2])) CPU seconds"
 	return "$status"
 }
 
-# lane starts a lane, its name and a command, as a job of its own.
+# lane starts a lane as a job of its own.
 lane() {
+	local name=$1
 	set -m # so that stop can end all of it
-	(timed "$@" 2>&1 </dev/null | tee "out/test-$1.txt" | brief "$1" | sed -u "s/^/$1: /") &
+	(timed "$name" "${name}_lane" 2>&1 </dev/null | tee "out/test-$name.txt" | brief "$name" | sed -u "s/^/$name: /") &
 	set +m
-	lanes[$1]=$!
+	lanes[$name]=$!
 }
 
-# finish waits for a lane after which nothing is tried again.
+# finish waits for lanes.
 finish() {
-	wait "${lanes[$1]}" || broken+=("$1")
-	unset "lanes[$1]"
+	local name
+	for name in "$@"; do
+		wait "${lanes[$name]}" || failed+=("$name")
+		unset "lanes[$name]"
+		ended+=("$name")
+	done
 }
 
 # failures prints what failed by the log of a lane: tests, packages, steps and races. It takes options of grep.
@@ -169,14 +193,32 @@ failures() {
 	grep -h -E "${@:2}" '^ *--- FAIL|^FAIL|^panic:|^WARNING: DATA RACE|/test\.txt:.* (FAIL|TIMEOUT|ERROR) ' "out/test-$1.txt"
 }
 
-# summary lists the failures of a lane without their context: those of the second run, if there was one.
+# summary lists the failures of a lane without their context.
 summary() {
-	local log
-	printf 'lane %s failed\n' "$1"
-	for log in "$1" "${1%-again}"; do
-		failures "$log" | cut -c1-150 | sort -u | sed -n 1,12p | grep . && return
+	printf 'lane %s failed; its log: %s\n' "$1" "$PWD/out/test-$1.txt"
+	failures "$1" | cut -c1-150 | sort -u | sed -n 1,12p | grep . || tail -n 5 "out/test-$1.txt"
+}
+
+# slowest prints the tests that took longest, subtests left out: seconds, lane, name.
+slowest() {
+	local name
+	for name in "${ended[@]}"; do
+		sed -nE 's/^--- [A-Z]+: ([^ ]+) \(([0-9.]+)s\)$/\2 \1/p' "out/test-$name.txt" | sed "s/ / $name /"
+	done | sort -rn | sed -n 1,30p
+}
+
+# budgets prints the CPU seconds of each lane next to its budget. A lane that takes a third more is broken.
+budgets() {
+	local name used budget sum=0 whole=0
+	printf '%-10s %8s %8s %8s\n' lane seconds CPU budget
+	for name in "${ended[@]}"; do
+		read -r -a used <"out/test-$name.time"
+		budget=$(awk -v lane="$name" '$1 == lane { print $2 }' scripts/test-budget.txt)
+		printf '%-10s %8d %8d %8d\n' "$name" "${used[0]}" $((used[1] + used[2])) "$budget"
+		sum=$((sum + used[1] + used[2])) whole=$((whole + budget))
+		((3 * (used[1] + used[2]) <= 4 * budget)) || over+=("$name")
 	done
-	tail -n 5 "out/test-$1.txt"
+	printf '%-10s %8d %8d %8d\n' "$part" $((SECONDS - start)) "$sum" "$whole"
 }
 
 stop() {
@@ -189,52 +231,45 @@ stop() {
 trap 'stop 130' INT
 trap 'stop 143' TERM HUP
 
-mapfile -t packages < <("$go" list "$@")
 mkdir -p out
-printf '\n== compiling for the race detector\n'
-CGO_ENABLED=1 "$go" build -trimpath -race "$@"
-
-printf '\n== testing in lanes; kernel tests use namespaces of their own\n'
-failed=() computed=0 broken=()
-lane program program_lane
-lane kernel kernel_lane
-lane compute compute_lane
-lane check check_lane
-wait "${lanes[compute]}" || computed=1
-lane guides guides_lane
-wait "${lanes[program]}" || failed+=(program)
-wait "${lanes[kernel]}" || failed+=(kernel)
-lane kube kube_lane
-wait "${lanes[guides]}" || failed+=(guides)
-wait "${lanes[kube]}" || failed+=(kube)
-rm -f out/test-*-again.txt
-if [ "$computed" -ne 0 ] || [ ${#failed[@]} -gt 0 ]; then
-	finish check # then nothing else runs
-fi
-for name in "${failed[@]}"; do
-	place=()
-	[ "$name" != kube ] || place=(-C kube GOTOOLCHAIN=auto)
-	lane "$name-again" scripts/again.sh "out/test-$name.txt" env "${place[@]}" CGO_ENABLED=1 "${go_test[@]}" -trimpath -race
-	finish "$name-again"
-done
-if [ "$computed" -ne 0 ]; then
-	lane compute-again dataplane/again.sh out/test-compute.txt
-	finish compute-again
-fi
-if [ -n "$(matching '/test/e2e$')" ]; then
-	lane cluster cluster_lane
+failed=() ended=() over=()
+printf '\n== testing, part %s, in lanes; kernel tests use namespaces of their own\n' "$part"
+case $part in
+short)
+	lane program
+	lane kernel
+	lane sanitize
+	lane check
+	finish sanitize
+	lane kube
+	finish program kernel kube check
+	;;
+long)
+	lane guest
+	lane projects
+	lane flows
+	lane extra
+	finish projects
+	lane guides
+	finish flows
+	lane packages
+	finish guest guides packages extra
+	lane cluster
 	finish cluster
-else
-	: >out/test-cluster.txt
-fi
-[ -z "${lanes[check]:-}" ] || finish check
+	;;
+*)
+	echo "test: error: '$part' is neither short nor long" >&2
+	exit 2
+	;;
+esac
 # Once more at the end, which is all that some people read.
-for lane in "${broken[@]%-again}"; do
-	failures "$lane" -B 15 -A 8 || true
-done
-grep -s -h -A 3 '^These tests failed while others ran' out/test-*-again.txt out/test-cluster.txt || true
+for name in "${failed[@]}"; do failures "$name" -B 15 -A 8 || true; done
 printf '\n== the 30 slowest tests, in seconds\n'
-for lane in program kernel guides check kube cluster; do slowest "$lane"; done | sort -rn | sed -n 1,30p
-echo "tests took $((SECONDS - start)) s"
-for lane in "${broken[@]}"; do summary "$lane"; done
-[ ${#broken[@]} -eq 0 ]
+slowest
+printf '\n== CPU seconds\n'
+budgets
+for name in "${failed[@]}"; do summary "$name"; done
+for name in "${over[@]}"; do
+	echo "lane $name took more than 4/3 of its CPU budget; make it cheaper, or state in scripts/test-budget.txt what it may take, and why in the commit"
+done
+[ ${#failed[@]} -eq 0 ] && [ ${#over[@]} -eq 0 ]

@@ -12,6 +12,7 @@ readonly cluster
 work=$(mktemp -d)
 keep=${DRAY_KUBE_KEEP:-}
 go=$(scripts/find-go.sh)
+export DRAY_KUBE_PATIENCE=${DRAY_KUBE_PATIENCE:-900} # seconds: the machine may have much else to do
 "$cluster" status >/dev/null 2>&1 && keep=1
 
 finish() {
@@ -41,13 +42,13 @@ kube/program-image.sh redis "$work/redis.tar" redis-server redis-cli
 kube/program-image.sh verify "$work/verify.tar" bin/kubectl-dray "$("$cluster" with which kubectl)"
 "$cluster" images out/images/*.tar "$work"/*.tar
 [ $# -gt 0 ] || kube/test/helm.sh
+mapfile -t old < <("$cluster" kubectl -n dray-system get pods -o name) # of images before these
 "$cluster" kubectl apply -k kube/deploy/base
-"$cluster" kubectl -n dray-system delete pods --all # of images before these
+[ ${#old[@]} -eq 0 ] || "$cluster" kubectl -n dray-system delete --ignore-not-found "${old[@]}"
 for workload in daemonset/dray-node deployment/dray-operator; do
-	"$cluster" kubectl -n dray-system rollout status "$workload" --timeout=180s
+	"$cluster" kubectl -n dray-system rollout status "$workload" --timeout=15m
 done
-"$cluster" kubectl -n dray-system wait --for=condition=Ready pods --all --timeout=180s
+"$cluster" kubectl -n dray-system wait --for=condition=Ready pods --all --timeout=15m
 cd kube
 export DRAY_KUBE_CLUSTER=$cluster GOTOOLCHAIN=auto CGO_ENABLED=0
-tests=("$go" test -trimpath -count=1 -v -timeout 90m -parallel 4 "$@")
-"${tests[@]}" ./test/e2e 2>&1 | tee "$work/log" || ../scripts/again.sh "$work/log" "${tests[@]}"
+"$go" test -trimpath -count=1 -v -timeout 90m -parallel 4 "$@" ./test/e2e

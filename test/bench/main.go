@@ -130,7 +130,7 @@ func dpdk(ctx context.Context, o options, out, log io.Writer) (*microbench.Figur
 		Cost:    built("pmd-plain", "bench", "dray-pmd-cost"),
 		Trips:   built("pmd-plain", "bench", "dray-pmd-trips"),
 		Probe:   built("port-plain", "bench", "dray-probe"),
-		Limit:   built("port-plain", "bench", "dray-limit"),
+		Limit:   built("port-plain", "dray-limit"),
 		Scripts: "dataplane/pmd/bench",
 		Quick:   o.quick, Out: out, Log: log,
 		Rounds: orElse(o.rounds, 0, o.quick, 5, 11),

@@ -30,7 +30,7 @@ var shipped = []file{
 	{"dray", GoProgram, nil},
 	{"dray-guest", GoProgram, nil},
 	{"draygen", StaticProgram, []string{"gen-plain/libdray.a.p", "gen-plain/libgen.a.p", "gen-plain/draygen.p"}},
-	{"dray-limit", StaticProgram, []string{"port-plain/bench/dray-limit.p"}},
+	{"dray-limit", StaticProgram, []string{"port-plain/dray-limit.p"}},
 	{"draygen-dpdk", Program, []string{"gen-plain/libdray.a.p", "gen-plain/libgen.a.p", "gen-plain/draygen-dpdk.p"}},
 	{"dray-vnf", Program, []string{"vnf-plain/libvnf.a.p", "vnf-plain/libprogram.a.p", "vnf-plain/dray-vnf.p"}},
 	{"libdray_iq.so", Library, []string{"iq-plain/libdray.a.p", "iq-plain/libdray_iq.so.p"}},
