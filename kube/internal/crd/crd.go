@@ -57,7 +57,7 @@ func layOut(data []byte) ([]byte, error) {
 }
 
 // line is the longest text of a mapping that is written on one line.
-const line = 240
+const line = 80
 
 // plain drops the quotes of JSON, and writes lists of scalars, and what is short, on one line.
 // It returns the length of the text.
