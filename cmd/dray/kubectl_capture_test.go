@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 // summary is the last line that dray-node prints on standard error.
@@ -43,9 +42,10 @@ func TestCaptureWritesWhatDrayNodeDoes(t *testing.T) {
 // Ctrl-C ends the program's input, and what it still writes is kept.
 func TestCaptureEndsAtCtrlC(t *testing.T) {
 	captures(t, "echo first; cat; echo last; echo '"+summary+"' >&2")
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	var out, errs bytes.Buffer
+	var errs bytes.Buffer
+	out := countdown{text: "first\n", times: 1, over: cancel}
 	if err := runKubectl(ctx, strings.Fields("capture f1 du.f1u"), &out, &errs); err != nil || out.String() != "first\nlast\n" {
 		t.Errorf("%q, %v: %s", out.String(), err, errs.String())
 	}

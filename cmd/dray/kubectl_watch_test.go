@@ -98,15 +98,32 @@ func TestClusterTopUsage(t *testing.T) {
 // TestStatusWatchEndsWithoutError: Ctrl-C is how it ends.
 func TestStatusWatchEndsWithoutError(t *testing.T) {
 	fakeKubectl(t, answer{contains: "get", file: "chains.json"})
-	ctx, cancel := context.WithTimeout(context.Background(), watchInterval+watchInterval/2)
+	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	var out, errs bytes.Buffer
+	var errs bytes.Buffer
+	out := countdown{text: "chain f1-split/f1  ready", times: 2, over: cancel}
 	if err := runKubectl(ctx, []string{"status", "--watch"}, &out, &errs); err != nil {
 		t.Errorf("%v: %s", err, errs.String())
 	}
-	if n := strings.Count(out.String(), "chain f1-split/f1  ready"); n != 2 {
-		t.Errorf("%d times in three seconds:\n%s", n, out.String())
+	if n := strings.Count(out.String(), out.text); n != 2 {
+		t.Errorf("shown %d times, not twice:\n%s", n, out.String())
 	}
+}
+
+// countdown is output that is over once it holds a text so many times.
+type countdown struct {
+	bytes.Buffer
+	text  string
+	times int
+	over  func()
+}
+
+func (c *countdown) Write(b []byte) (int, error) {
+	n, err := c.Buffer.Write(b)
+	if strings.Count(c.String(), c.text) >= c.times {
+		c.over()
+	}
+	return n, err
 }
 
 func TestVerifyReturnsAtOnceWhatIsDecided(t *testing.T) {

@@ -58,7 +58,7 @@ func TestShareDir(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Process.Kill(); _ = server.Wait() })
-	for deadline := time.Now().Add(10 * time.Second); !as(owner, "perl", "-e", connect, dir+"/s"); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); !as(owner, "perl", "-e", connect, dir+"/s"); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the owner does not listen")
 		}

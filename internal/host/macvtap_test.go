@@ -51,7 +51,7 @@ func frame(to, from net.HardwareAddr, text string) []byte {
 // expectFrame reads until the frame comes.
 func expectFrame(t *testing.T, f *os.File, want []byte) {
 	t.Helper()
-	must(t, f.SetReadDeadline(time.Now().Add(10*time.Second)))
+	must(t, f.SetReadDeadline(time.Now().Add(30*time.Second)))
 	for buf := make([]byte, 2048); ; {
 		n, err := f.Read(buf)
 		if err != nil {

@@ -53,6 +53,20 @@ func (p *Pty) Resize(columns, rows uint16) error {
 	})
 }
 
+// PassKeys makes the terminal pass keys to the programs as bytes: it neither shows nor
+// collects them, and none is a signal.
+func (p *Pty) PassKeys() error {
+	return p.control(func(fd int) error {
+		t, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+		if err != nil {
+			return err
+		}
+		t.Iflag &^= unix.BRKINT | unix.ISTRIP | unix.INLCR | unix.IGNCR | unix.ICRNL | unix.IXON
+		t.Lflag &^= unix.ECHO | unix.ECHONL | unix.ICANON | unix.ISIG | unix.IEXTEN
+		return unix.IoctlSetTermios(fd, unix.TCSETS, t)
+	})
+}
+
 // control uses Master without losing the deadlines of its reads.
 func (p *Pty) control(f func(fd int) error) error {
 	raw, err := p.Master.SyscallConn()

@@ -47,7 +47,7 @@ func TestShowMount(t *testing.T) {
 		testenv.Must(t, unmountAll(dir))
 		testenv.Must(t, removeDir(dir))
 		testenv.Must(t, os.Mkdir(dir, 0o711))
-		for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		for end := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 			left, err := os.ReadFile(own + "/mountinfo")
 			testenv.Must(t, err)
 			if !strings.Contains(string(left), dir) {

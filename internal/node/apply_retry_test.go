@@ -135,7 +135,7 @@ func TestApplySettlesOnlyWhatItStarts(t *testing.T) {
 	if !functions[0].Process.Signal(syscall.SIGKILL) {
 		t.Fatal("function a has no process")
 	}
-	for end := time.Now().Add(time.Minute); functions[0].Phase == PhaseRunning && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(patience); functions[0].Phase == PhaseRunning && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if functions, _, err = l.Status(); err != nil {
 			t.Fatal(err)
 		}

@@ -92,7 +92,7 @@ func keptLink(t *testing.T) (*sleeper, *Live, host.ProcessID) {
 // awaitRevival waits until the link's revival is so.
 func awaitRevival(t *testing.T, l *Live, want func(Revival) bool) Revival {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
 		all, err := l.Revivals()
 		if err != nil {
 			t.Fatal(err)

@@ -150,9 +150,9 @@ func lastSaid(t *testing.T, l *Live) int {
 
 func await(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !holds(); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(patience); !holds(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("within 20 s not: %s", what)
+			t.Fatalf("within %v not: %s", patience, what)
 		}
 	}
 }

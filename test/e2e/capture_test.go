@@ -242,7 +242,7 @@ func TestCaptureKilledAndInterrupted(t *testing.T) {
 	}
 	_ = c.cmd.Wait()
 	var r result
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		if r = b.dray("capture", "killed", "b.p0", "--write", os.DevNull, "--duration", "10ms"); r.Code == 0 {
 			break
 		}

@@ -99,7 +99,6 @@ var received = regexp.MustCompile(`RX-packets: (\d+)`)
 // earlier packets, not yet printed.
 func (b *bench) receives(chain string) {
 	b.t.Helper()
-	const patience = 60 * time.Second
 	var last uint64
 	known, grown, log := false, 0, ""
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {

@@ -78,7 +78,7 @@ func packetSocketOf(t *testing.T, pid int) int {
 	process, err := unix.PidfdOpen(pid, 0)
 	testenv.Must(t, err)
 	defer unix.Close(process)
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		for theirs := range 64 {
 			fd, err := unix.PidfdGetfd(process, theirs, 0)
 			if err != nil {

@@ -49,7 +49,6 @@ func startGTP(t *testing.T, b *bench, chain, transport string) {
 			"- name: ggsn\n", "- name: ggsn\n    host: core\n", "- name: sgsn\n", "- name: sgsn\n    host: site\n")
 	}
 	b.want(0, "up", b.file(edited(t, string(text), changes...)))
-	const patience = 30 * time.Second
 	for end := time.Now().Add(patience); b.dray("exec", chain, "sgsn", "--", "ping", "-qc1", "-W1", serverAddress).Code != 0; time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("no packet passes the tunnel within %v\nGGSN: %s\nSGSN: %s", patience, b.dray("logs", chain, "ggsn"), b.dray("logs", chain, "sgsn"))

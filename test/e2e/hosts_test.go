@@ -122,7 +122,7 @@ func TestKillWithHosts(t *testing.T) {
 
 func awaitFile(t *testing.T, path string) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		if _, err := os.Stat(path); err == nil {
 			return
 		}

@@ -62,7 +62,7 @@ func TestKillWithHugePageLimits(t *testing.T) {
 func (b *bench) hierarchyGoes() {
 	b.t.Helper()
 	var left string
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		if left = b.emptyHierarchy(); left == "" {
 			return
 		}

@@ -117,7 +117,7 @@ func (b *bench) streams(chain string) {
 	b.t.Helper()
 	b.want(0, "exec", chain, "b", "--", "iperf3", "--server", "--daemon")
 	var r result
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		r = b.dray("exec", chain, "a", "--", "iperf3", "--client", "10.77.0.2", "--bytes", "4M", "--json")
 		if r.Code == 0 {
 			break

@@ -91,7 +91,7 @@ func TestRestartPolicyBringsACommandBack(t *testing.T) {
 	if err := syscall.Kill(before, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(patience)
 	for time.Now().Before(deadline) {
 		if now := functionPID(t, b, "again", "a"); now != 0 && now != before {
 			if out := b.want(0, "exec", "again", "a", "--", "ip", "link", "show", "p0"); !strings.Contains(out.Stdout, "UP") {
@@ -140,7 +140,7 @@ func TestNothingKeepsTheCallersFiles(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	defer b.want(0, "down", "files")
-	if err := errors.Join(write.Close(), read.SetReadDeadline(time.Now().Add(10*time.Second))); err != nil {
+	if err := errors.Join(write.Close(), read.SetReadDeadline(time.Now().Add(patience))); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := read.Read(make([]byte, 1)); err != io.EOF {
@@ -178,12 +178,7 @@ func TestSignalsRemoveEverything(t *testing.T) {
 	for sig, want := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143} {
 		t.Run(sig.String(), func(t *testing.T) {
 			b := newBench(t)
-			file := b.file(pair{Name: "sig", Transport: "bridge", Command: `[sleep, "1000"]`, Requires: "{min_bitrate: 1Mbps}"}.yaml())
-			cmd := b.command(context.Background(), "run", file, "--out", t.TempDir())
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			time.Sleep(3 * time.Second)
+			cmd, _ := b.measuring(pair{Name: "sig", Transport: "bridge", Command: `[sleep, "1000"]`, Requires: "{min_bitrate: 1Mbps}"}, t.TempDir())
 			if err := cmd.Process.Signal(sig); err != nil {
 				t.Fatal(err)
 			}

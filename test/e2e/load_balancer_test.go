@@ -41,7 +41,6 @@ func (s balanced) more(earlier balanced, ports ...int) bool {
 // awaitBalanced waits until holds accepts the newest line of the balancer's log.
 func awaitBalanced(t *testing.T, b *bench, chain, what string, holds func(balanced) bool) balanced {
 	t.Helper()
-	const patience = time.Minute
 	log := ""
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		log = b.want(0, "logs", chain, "lb").Stdout

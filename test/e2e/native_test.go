@@ -191,7 +191,7 @@ func (b *bench) awaitLinks(chain string, n int, holds func(broker.LinkStatus) bo
 	b.t.Helper()
 	var links []broker.LinkStatus
 	var err error
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		var client *broker.Client
 		if client, err = broker.Dial(filepath.Join(b.state, chain, "broker")); err != nil {
 			continue
@@ -251,7 +251,7 @@ func TestStatusTellsOfADeadSwitch(t *testing.T) {
 			}
 		}
 	}
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		if r := b.want(0, "status", "switched"); strings.Contains(r.Stdout, "ovs-vswitchd (process") {
 			return
 		}

@@ -162,16 +162,27 @@ func TestAnOpenPortIsLimitedOtherwise(t *testing.T) {
 	}
 }
 
-// limited checks that an end of a link receives about a rate, in bit/s: a machine that is
-// busy may be slow, but the port never sends more.
+// limited checks that an end of a link receives at most a rate, in bit/s, until it has received
+// what passes in 1.5 s at that rate: a machine that is busy may be slow, but the port never sends
+// more.
 func (b *bench) limited(chain, link string, end int, rate float64) {
 	b.t.Helper()
-	first, began := b.reported(chain, link, end).Counters.RxBytes, time.Now()
-	time.Sleep(1500 * time.Millisecond)
-	got := float64(b.reported(chain, link, end).Counters.RxBytes-first) * 8 / time.Since(began).Seconds()
-	// A report is up to a quarter of a second old.
-	if got < rate/4 || got > rate*1.5 {
-		b.t.Errorf("link %s of %s passes %.1f Mbit/s instead of %.1f", link, chain, got/1e6, rate/1e6)
+	received := func() float64 { return float64(b.reported(chain, link, end).Counters.RxBytes) * 8 }
+	// A report may be old, so count from one that came after this time.
+	var began time.Time
+	asked := time.Now()
+	old := received()
+	first := old
+	for deadline := asked.Add(patience); first == old && asked.Before(deadline); first = received() {
+		began, asked = asked, time.Now()
+	}
+	var got, took float64
+	for deadline := time.Now().Add(patience); (got < 1.5*rate || took < 1.5) && time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+		got = received() - first
+		took = time.Since(began).Seconds()
+	}
+	if got < 1.5*rate || got/took > 1.5*rate {
+		b.t.Errorf("link %s of %s passes %.1f Mbit in %.1f s, instead of %.1f Mbit/s", link, chain, got/1e6, took, rate/1e6)
 	}
 }
 

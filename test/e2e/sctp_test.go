@@ -78,7 +78,7 @@ func TestSCTP(t *testing.T) {
 			b.env = append(b.env, "DRAY_LIB="+filepath.Dir(testenv.Built(t, "libdray_sctp.so")))
 			name := fmt.Sprintf("sctp-%s-%s", test.runtime, test.mode)
 			b.want(0, "up", b.file(sctpText(name, test.runtime, test.mode)))
-			for end := time.Now().Add(30 * time.Second); !strings.Contains(b.dray("logs", name, "server").Stdout, "ready"); time.Sleep(50 * time.Millisecond) {
+			for end := time.Now().Add(patience); !strings.Contains(b.dray("logs", name, "server").Stdout, "ready"); time.Sleep(50 * time.Millisecond) {
 				if time.Now().After(end) {
 					t.Fatalf("the server is not ready: %s", b.dray("logs", name, "server"))
 				}

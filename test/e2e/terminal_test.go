@@ -97,7 +97,7 @@ func TestKeysEndTop(t *testing.T) {
 			if err != nil {
 				t.Errorf("%q: %v", key, err)
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(patience):
 			t.Errorf("%q does not end it", key)
 			_ = cmd.Process.Kill()
 			<-ended
@@ -175,13 +175,18 @@ func (s *screen) show(from *os.File) {
 	buf := make([]byte, 4096)
 	for {
 		n, err := from.Read(buf)
-		s.mu.Lock()
-		s.text.Write(buf[:n])
-		s.mu.Unlock()
+		_, _ = s.Write(buf[:n])
 		if err != nil {
 			return
 		}
 	}
+}
+
+// Write implements io.Writer.
+func (s *screen) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(b)
 }
 
 func (s *screen) clear() {
@@ -198,7 +203,7 @@ func (s *screen) String() string {
 
 func (s *screen) await(t *testing.T, text string) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !strings.Contains(s.String(), text); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(patience); !strings.Contains(s.String(), text); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("the terminal does not show %q: %q", text, s)
 		}

@@ -47,7 +47,6 @@ func newPool(t *testing.T, chain string, changes ...string) *pool {
 // until waits for something, and says what was missing last.
 func (p *pool) until(what string, is func() error) {
 	p.t.Helper()
-	const patience = time.Minute
 	var err error
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		if err = is(); err == nil {

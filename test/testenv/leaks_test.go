@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/drayage/dray/internal/spec/inventory"
 )
@@ -41,6 +42,8 @@ func TestNoLeaks(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
+	defer func(before time.Duration) { leakPatience = before }(leakPatience)
+	leakPatience = 0
 	leaky := &recorder{TB: t}
 	NoLeaks(leaky, filepath.Base(dir))
 	leaky.end()

@@ -3,6 +3,8 @@
 package child
 
 import (
+	"errors"
+	"fmt"
 	"io"
 	"os/exec"
 	"syscall"
@@ -15,6 +17,17 @@ import (
 // StartWith is Start with the process's input and output, optionally through a
 // terminal of its own.
 func StartWith(place host.Place, cmd *exec.Cmd, stdio runtime.Stdio, atExit func() error) (*Child, error) {
+	return startWith(place, cmd, stdio, atExit, func(*host.Pty) error { return nil })
+}
+
+// StartForwarder is StartWith for runc, which forwards its terminal to the program's own.
+// It shows output before it sets its terminal to pass all keys: an early Ctrl-C would
+// interrupt runc, and not the program. So the terminal passes them from the start.
+func StartForwarder(place host.Place, cmd *exec.Cmd, stdio runtime.Stdio, atExit func() error) (*Child, error) {
+	return startWith(place, cmd, stdio, atExit, (*host.Pty).PassKeys)
+}
+
+func startWith(place host.Place, cmd *exec.Cmd, stdio runtime.Stdio, atExit func() error, set func(*host.Pty) error) (*Child, error) {
 	if stdio.Terminal == nil {
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = stdio.Stdin, stdio.Stdout, stdio.Stderr
 		return Start(place, cmd, atExit)
@@ -22,6 +35,9 @@ func StartWith(place host.Place, cmd *exec.Cmd, stdio runtime.Stdio, atExit func
 	pty, err := host.OpenPty(stdio.Terminal.Size.Columns, stdio.Terminal.Size.Rows)
 	if err != nil {
 		return nil, err
+	}
+	if err := set(pty); err != nil {
+		return nil, errors.Join(fmt.Errorf("set a terminal: %w", err), pty.Slave.Close(), pty.Master.Close())
 	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = pty.Slave, pty.Slave, pty.Slave
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setctty: true, Ctty: 0}

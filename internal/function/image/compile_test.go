@@ -192,7 +192,7 @@ func whenItWaits(ctx context.Context, then func()) {
 // scriptEnds fails if the waiting build script still runs after a while.
 func scriptEnds(t *testing.T) {
 	t.Helper()
-	for deadline := time.Now().Add(testenv.Patient(5 * time.Second)); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(testenv.Patient(30 * time.Second)); ; time.Sleep(10 * time.Millisecond) {
 		if exec.Command("pgrep", "--full", "^sleep 4321$").Run() != nil {
 			return
 		}

@@ -64,7 +64,7 @@ func runContainer(ctx context.Context, s runtime.Spec, b oci.Container, cgroup h
 		return nil, 0, fmt.Errorf("function %s: %w", s.Function.Name, err)
 	}
 	// A container survives a killed runc; its cgroup is killed here.
-	c, err := child.StartWith(enginePlace(s), cmd, stdio, func() error { return child.KillCgroup(cgroup) })
+	c, err := child.StartForwarder(enginePlace(s), cmd, stdio, func() error { return child.KillCgroup(cgroup) })
 	if err != nil {
 		return nil, 0, fmt.Errorf("function %s: start runc: %w", s.Function.Name, err)
 	}
@@ -163,7 +163,7 @@ func startInside(ctx context.Context, s runtime.Spec, b oci.Container, argv []st
 	if err != nil {
 		return nil, fmt.Errorf("function %s: %w", s.Function.Name, err)
 	}
-	c, err := child.StartWith(enginePlace(s), cmd, stdio, nil)
+	c, err := child.StartForwarder(enginePlace(s), cmd, stdio, nil)
 	if err != nil {
 		return nil, fmt.Errorf("function %s: start runc: %w", s.Function.Name, err)
 	}

@@ -63,7 +63,7 @@ func TestRelayEndsWithItsInterface(t *testing.T) {
 	if err := runner.Remove(context.Background(), gone); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		pids, err := r.Spec.Cgroup.Processes()
 		if err != nil {
 			t.Fatal(err)
@@ -133,7 +133,7 @@ func hear(t *testing.T, ear *socket, n int) []string {
 	t.Helper()
 	var got []string
 	f := newFrame()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(30 * time.Second)
 	for len(got) < n {
 		size, err := ear.receive(f)
 		if errors.Is(err, unix.EAGAIN) && time.Now().Before(deadline) {
@@ -174,7 +174,7 @@ func TestStop(t *testing.T) {
 		select {
 		case err := <-ended:
 			return err
-		case <-time.After(10 * time.Second):
+		case <-time.After(30 * time.Second):
 			return errors.New("the relay does not end")
 		}
 	})

@@ -198,7 +198,7 @@ func TestCaptureEndsWithThePort(t *testing.T) {
 	o.leave()
 	select {
 	case <-k.capture.Ended():
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("the capture continues after the port was closed")
 	}
 	if !strings.Contains(k.capture.Reason(), "closed the port") {
@@ -230,7 +230,7 @@ func TestCaptureWaitsForThePort(t *testing.T) {
 		t.Errorf("after giving up: %v", err)
 	}
 	var done <-chan started
-	for waits, deadline := false, time.Now().Add(20*time.Second); !waits; {
+	for waits, deadline := false, time.Now().Add(patience); !waits; {
 		done = o.capture("a", 0)
 		select {
 		case k := <-done: // the broker has not noticed yet that the previous one ended

@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -186,18 +187,31 @@ func (s *fixture) add(c *broker.Client, l broker.Link) {
 	testenv.Must(s.t, c.Add(context.Background(), l))
 }
 
-// status is the status of one link.
-func (s *fixture) status(c *broker.Client, name string) broker.LinkStatus {
+// status is the status of one link. On a busy machine a late one comes first.
+func (s *fixture) status(c *broker.Client, name string) (st broker.LinkStatus) {
 	s.t.Helper()
-	all, err := c.Status(context.Background())
-	testenv.Must(s.t, err)
-	for _, l := range all {
-		if l.Name == name {
-			return l
+	until(s.t, "a status in time", func() bool {
+		all, err := c.Status(context.Background())
+		testenv.Must(s.t, err)
+		at := slices.IndexFunc(all, func(l broker.LinkStatus) bool { return l.Name == name })
+		if at < 0 {
+			s.t.Fatalf("no link %s in %+v", name, all)
 		}
-	}
-	s.t.Fatalf("no link %s in %+v", name, all)
-	return broker.LinkStatus{}
+		st = all[at]
+		return !st.Late
+	})
+	return st
+}
+
+// active waits until both ends have told the broker that they are live. Packets pass before
+// that, and before the generation is in the journal.
+func (s *fixture) active(c *broker.Client, name string) (st broker.LinkStatus) {
+	s.t.Helper()
+	until(s.t, "active", func() bool {
+		st = s.status(c, name)
+		return st.State == broker.StateActive
+	})
+	return st
 }
 
 // process is a child that is killed at the end of the test.

@@ -123,7 +123,7 @@ func TestKilledEndHasSuccessor(t *testing.T) {
 	until(t, "down", func() bool { return from.seen().Generation == 0 })
 	to = s.join(l.Ends[1], "recv")
 	to.flows(200)
-	if got := s.status(c, "f1u"); got.Generation <= uint32(generation) || got.State != broker.StateActive || got.Rebinds != deaths+1 {
+	if got := s.active(c, "f1u"); got.Generation <= uint32(generation) || got.Rebinds != deaths+1 {
 		t.Errorf("status is %+v after generation %d", got, generation)
 	}
 	if to.seen().Wrong != 0 || to.seen().Unordered > 1 { // it starts in the middle of a stream
@@ -139,7 +139,7 @@ func TestKilledBrokerAdoptsLinks(t *testing.T) {
 	_, from, to := s.pair(c, "f1u")
 	before := s.status(c, "f1u")
 	for range 3 {
-		until(t, "the generation journalled", func() bool { return s.status(c, "f1u").State == broker.StateActive })
+		s.active(c, "f1u")
 		b.kill()
 		until(t, "the broker missed", func() bool { return from.seen().Broker == 0 && to.seen().Broker == 0 })
 		to.flows(2000)
@@ -192,6 +192,7 @@ func TestEndDiesWithoutBroker(t *testing.T) {
 	s := newFixture(t)
 	c, b := s.spawn()
 	l, from, to := s.pair(c, "f1u")
+	s.active(c, "f1u")
 	b.kill()
 	from.kill()
 	settled(from, to)
@@ -199,7 +200,7 @@ func TestEndDiesWithoutBroker(t *testing.T) {
 	c, _ = s.spawn()
 	from = s.join(l.Ends[0], "send")
 	to.flows(500)
-	if got := s.status(c, "f1u"); got.Adopted || got.State != broker.StateActive || got.Generation < 2 {
+	if got := s.active(c, "f1u"); got.Adopted || got.Generation < 2 {
 		t.Errorf("status is %+v", got)
 	}
 	drained(from, to)

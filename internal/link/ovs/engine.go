@@ -30,7 +30,7 @@ const maxSocketPath = 107
 
 // startTimeout bounds a daemon's time to answer and a command's time to
 // complete. Without it, ovs-vsctl waits forever if ovs-vswitchd dies.
-const startTimeout = 30 * time.Second
+const startTimeout = time.Minute
 
 // engine is one link's database server and switch, on one host.
 type engine struct {

@@ -288,7 +288,7 @@ func (w *ovsSwitch) checkPorts(ctx context.Context) error {
 
 // patience bounds the time until a newly started switch has applied its
 // database.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // retry retries until success, until patience ends, or until the switch ends.
 func (w *ovsSwitch) retry(ctx context.Context, try func() error) error {

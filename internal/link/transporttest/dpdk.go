@@ -240,7 +240,7 @@ func testRevive(t *testing.T, d transport.Driver, program string, o Options) {
 				t.Errorf("after %s was killed, the report has %+v", victim.Name, p)
 			}
 		}
-		if now := sortedLines(r.state()); now != up {
+		if now := r.becomes(up); now != up {
 			t.Errorf("after %s was killed, the link has changed:\nbefore:\n%s\nafter:\n%s", victim.Name, up, now)
 		}
 		r.generate(program, 1, 0, 100)

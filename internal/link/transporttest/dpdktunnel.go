@@ -56,7 +56,7 @@ func testTunnelSwitchDies(t *testing.T, d transport.Driver, program string, o Op
 			t.Errorf("after %s was killed, the report has %+v", victim.Name, p)
 		}
 	}
-	if now := sortedLines(r.state()); now != up {
+	if now := r.becomes(up); now != up {
 		t.Errorf("after %s was killed, the link has changed:\nbefore:\n%s\nafter:\n%s", victim.Name, up, now)
 	}
 	for from := range r.Spec.Ends {

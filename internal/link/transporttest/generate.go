@@ -92,6 +92,14 @@ func (r *Rig) pace(from, to int) string {
 	return "20kpps"
 }
 
+// longestRole is how long a generator may run, also on a busy machine where a switch takes
+// long to restart.
+const longestRole = 3 * time.Minute
+
+// peerTimeout is how long a device may take to start, or be without its peer: longer than a
+// sink waits for a stream.
+const peerTimeout = "60s"
+
 // sinkPort is the port of a sink on an interface.
 const sinkPort = 5010
 
@@ -99,7 +107,7 @@ const sinkPort = 5010
 func (r *Rig) draygen(program string, end int, role string, args ...string) *exec.Cmd {
 	e := r.Spec.Ends[end]
 	if e.Dpdk() {
-		cmd := exec.Command(program, append([]string{role}, args...)...)
+		cmd := exec.Command(program, append([]string{role, "--peer-timeout", peerTimeout}, args...)...)
 		r.asApplication(cmd, e)
 		cmd.Stderr = &bytes.Buffer{}
 		return cmd
@@ -143,7 +151,7 @@ func (r *Rig) start(cmd *exec.Cmd, end int) error {
 	if err := (host.Place{Netns: r.stations[end].ns}).Start(cmd); err != nil {
 		return err
 	}
-	watchdog := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
+	watchdog := time.AfterFunc(2*longestRole, func() { _ = cmd.Process.Kill() })
 	r.t.Cleanup(func() {
 		watchdog.Stop()
 		_ = cmd.Process.Kill() // it has exited, unless the test failed

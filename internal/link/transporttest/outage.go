@@ -15,15 +15,17 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/drayage/dray/internal/link/transport"
 	"github.com/drayage/dray/test/testenv"
 )
 
-// outageRate is the load during an outage, in packets/s; outageLoad is how
-// long it lasts before the outage, and after the switch is back.
+// outageRate is the load during an outage, in packets/s. The sink reports each outageTick
+// how many arrived.
 const (
 	outageRate = 20000
-	outageLoad = 2 * time.Second // virtio-user looks for a new switch once a second
+	outageTick = 200 * time.Millisecond
 )
 
 // testOutage kills a link's switch under load, has it restarted, and prints
@@ -38,10 +40,10 @@ func testOutage(t *testing.T, d transport.Driver, program string, o Options) {
 	if slices.ContainsFunc(report.Vdevs, func(v transport.Vdev) bool { return v.EndsWithLink }) {
 		t.Skip("its devices find no new switch: a supervisor restarts the applications, see TestFaults of test/e2e")
 	}
-	_, sink, sinkEnd := r.startRole(program, 1, "sink", "--once", "--duration", "60s")
-	sender, send, sendEnd := r.startRole(program, 0, "send", "--check", "--duration", "50s",
+	_, sink, sinkEnd := r.startRole(program, 1, "sink", "--once", "--interval", outageTick.String(), "--duration", fmt.Sprintf("%.0fs", longestRole.Seconds()))
+	sender, send, sendEnd := r.startRole(program, 0, "send", "--check", "--duration", fmt.Sprintf("%.0fs", longestRole.Seconds()),
 		"--rate", strconv.Itoa(outageRate)+"pps", "--to-mac", r.Spec.Ends[1].MAC.String())
-	time.Sleep(outageLoad)
+	awaitPackets(t, sink)
 	victim := report.Processes[len(report.Processes)-1]
 	ctx, cancel := context.WithTimeout(context.Background(), setupTimeout)
 	defer cancel()
@@ -51,7 +53,7 @@ func testOutage(t *testing.T, d transport.Driver, program string, o Options) {
 		t.Fatalf("after %s was killed: %v%s", victim.Name, err, r.logs())
 	}
 	revived := time.Since(began)
-	time.Sleep(outageLoad)
+	awaitPackets(t, sink) // virtio-user looks for a new switch once a second
 	if err := sender.Signal(os.Interrupt); err != nil {
 		t.Errorf("the sending application has ended: %v", err)
 	}
@@ -86,8 +88,7 @@ func testOutage(t *testing.T, d transport.Driver, program string, o Options) {
 // once it is ready, and a function that waits for its exit.
 func (r *Rig) startRole(program string, end int, role string, args ...string) (*os.Process, *bufio.Reader, func() error) {
 	r.t.Helper()
-	// A busy machine may take long to restart a switch.
-	cmd := r.draygen(program, end, role, append(args, "--peer-timeout", "60s")...)
+	cmd := r.draygen(program, end, role, args...)
 	out, err := cmd.StdoutPipe()
 	testenv.Must(r.t, err)
 	testenv.Must(r.t, r.start(cmd, end))
@@ -103,11 +104,38 @@ func (r *Rig) startRole(program string, end int, role string, args ...string) (*
 	}
 }
 
+// awaitPackets waits until a sink has received packets in an interval that begins after now.
+func awaitPackets(t *testing.T, sink *bufio.Reader) {
+	t.Helper()
+	var now unix.Timespec
+	testenv.Must(t, unix.ClockGettime(unix.CLOCK_MONOTONIC, &now))
+	for {
+		var line struct {
+			Event    string
+			From     int64 `json:"from_ns"`
+			Received int
+		}
+		text, err := sink.ReadString('\n')
+		if err != nil || json.Unmarshal([]byte(text), &line) != nil || line.Event != "interval" {
+			t.Fatalf("nothing passes: %v: %q", err, text)
+		}
+		if line.From >= now.Nano() && line.Received > 0 {
+			return
+		}
+	}
+}
+
 // readResult reads the generator's last line.
 func readResult(t *testing.T, lines *bufio.Reader, result any) {
 	t.Helper()
-	text, err := lines.ReadString('\n')
-	if err != nil && err != io.EOF || json.Unmarshal([]byte(text), result) != nil {
-		t.Fatalf("the generator's result: %v: %q", err, text)
+	for {
+		text, err := lines.ReadString('\n')
+		if strings.Contains(text, `"event":"interval"`) {
+			continue
+		}
+		if err != nil && err != io.EOF || json.Unmarshal([]byte(text), result) != nil {
+			t.Fatalf("the generator's result: %v: %q", err, text)
+		}
+		return
 	}
 }

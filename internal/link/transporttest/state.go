@@ -113,8 +113,18 @@ func (r *Rig) Clean(when string) {
 // settle waits until the state is as before the link, or patience ends.
 func (r *Rig) settle() {
 	r.t.Helper()
-	for deadline := time.Now().Add(patience); r.state() != r.before && time.Now().Before(deadline); {
-		time.Sleep(10 * time.Millisecond)
+	r.becomes(r.before)
+}
+
+// becomes waits until the state is this one, in any order, or patience ends. It returns the
+// last state.
+func (r *Rig) becomes(want string) (now string) {
+	r.t.Helper()
+	want = sortedLines(want)
+	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		if now = sortedLines(r.state()); now == want || time.Now().After(deadline) {
+			return now
+		}
 	}
 }
 
@@ -122,7 +132,7 @@ func (r *Rig) settle() {
 // children. A killed child is reaped shortly after.
 func leaks(t *testing.T) (open int, children []string) {
 	t.Helper()
-	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		open, children = openNamespaces(t), childProcesses(t)
 		if len(children) == 0 || time.Now().After(deadline) {
 			return open, children

@@ -22,7 +22,7 @@ import (
 )
 
 // patience bounds a packet's delay on a busy machine before it counts as lost.
-const patience = 10 * time.Second
+var patience = testenv.Patient(30 * time.Second)
 
 // Header lengths in bytes: IPv4 without options, IPv6, and UDP.
 const (

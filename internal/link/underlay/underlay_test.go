@@ -115,7 +115,7 @@ func TestUnderlay(t *testing.T) {
 	if _, err := mouth.WriteToUDPAddrPort(make([]byte, 1600-28), to); err != nil {
 		t.Fatal(err)
 	}
-	if err := ear.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := ear.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
 	n, from, err := ear.ReadFromUDPAddrPort(make([]byte, 2000))

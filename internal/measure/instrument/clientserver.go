@@ -42,6 +42,8 @@ type clientServer struct {
 	// the server is ready too, closing the client's standard input lets it continue.
 	// nil: the server starts first.
 	opened func(*program) bool
+	// together says that such a client need not start first: it and the server start at once.
+	together bool
 }
 
 // outcome is the output of both programs.
@@ -90,14 +92,18 @@ func (s clientServer) start(ctx context.Context) (client, server *program, began
 		if client, letGo, err = launchHeld(s.from, s.client); err != nil {
 			return client, server, began, err
 		}
-		if err = await(ctx, client, s.opened, s.limit()); err != nil {
-			return client, server, began, err
-		}
 	}
-	if len(s.server) > 0 {
-		if server, err = s.startServer(ctx); err != nil {
-			return client, server, began, err
-		}
+	if s.opened != nil && !s.together {
+		err = await(ctx, client, s.opened, s.limit())
+	}
+	if err == nil && len(s.server) > 0 {
+		server, err = s.startServer(ctx)
+	}
+	if err == nil && s.together {
+		err = await(ctx, client, s.opened, s.limit())
+	}
+	if err != nil {
+		return client, server, began, err
 	}
 	began = time.Now()
 	if client == nil {

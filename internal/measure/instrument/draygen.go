@@ -261,7 +261,12 @@ func genCommands(sender, receiver []string, from, to Endpoint, o offer, d time.D
 	if from.dpdk() || to.dpdk() {
 		s.patience, s.timeout = dpdkWait(from, to)+slack, s.timeout+dpdkWait(from, to)
 	}
-	if from.opensFirst(to) {
+	// Programs of other machines take long to start, and the sink ends after a time.
+	s.together = from.Far != nil && to.Far != nil && !from.dpdk() && !to.dpdk()
+	if s.together {
+		s.patience = farPatience
+	}
+	if s.together || from.opensFirst(to) {
 		s.opened, target = genOpened, append(target, "--hold")
 	}
 	s.server = slices.Concat(receiver, []string{"sink"}, sink, []string{"--stream", stream, "--once"})

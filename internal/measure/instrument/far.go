@@ -32,6 +32,9 @@ type FarProgram struct {
 	Missing error    // why it cannot be used; nil: it can
 }
 
+// farPatience is how long a far program may take to start: a busy machine takes many seconds.
+const farPatience = time.Minute
+
 // farLinger is how long the output of a far program may be on its way.
 const farLinger = 5 * time.Second
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -45,6 +46,9 @@ func TestFarPortsAreMeasured(t *testing.T) {
 			t.Fatalf("to %s: %v: %s", to, err, trial.Raw)
 		}
 		d := trial.Delivery
+		if !slices.Contains(trial.Instrument.Client, "--hold") {
+			t.Errorf("to %s: the time that it takes to start counts for the sink: %s", to, trial.Instrument.Client)
+		}
 		if d.Sent < 50 || d.Received != d.Sent || trial.Instrument.Version != "9.8.7" || trial.Instrument.Client[0] != p.a.Far.Programs["draygen"].Argv[0] {
 			t.Errorf("to %s: %+v, %+v", to, d, trial.Instrument)
 		}
