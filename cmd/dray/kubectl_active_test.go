@@ -46,7 +46,7 @@ func (s aStandIn) start(t *testing.T) (calls, deleted func() string) {
 		answer{contains: " delete ", script: "cat >" + dir + "/deleted; " + or(s.remove, "true")},
 		answer{contains: " --version ", script: "echo draygen 0.2.0"},
 		answer{contains: " sink ", script: or(s.draygen, "cd "+dir+"; rm -f sent; head -n 1 "+samples+"/draygen-sink.json; until [ -e sent ]; do sleep 0.01; done; tail -n 1 "+samples+"/draygen-sink.json")},
-		answer{contains: " send ", script: or(s.draygen, "cat "+samples+"/draygen-send.json; touch "+dir+"/sent")},
+		answer{contains: " send ", script: or(s.draygen, `echo '{"draygen":1,"event":"open"}'; cat >/dev/null; cat `+samples+"/draygen-send.json; touch "+dir+"/sent")},
 		answer{contains: " configmaps ", file: "inventories.json"},
 		answer{contains: " current-context ", script: "echo lab"},
 		answer{contains: " nodes ", script: or(s.nodes, "cat "+filepath.Join(recorded, "nodes.json"))},
@@ -99,7 +99,7 @@ func TestActiveVerification(t *testing.T) {
 		"Deleting the 3 objects that this run created\n")
 	holds(t, "the calls", calls(),
 		"exec --stdin --namespace=f1-split f1-dray-verify-du --container=draygen -- /draygen sink --port dray:f1u --stream ",
-		"exec --stdin --namespace=f1-split f1-dray-verify-cu-up --container=draygen -- /draygen send --port dray:f1u --stream ", "-- /draygen --version\n")
+		"exec --stdin --namespace=f1-split f1-dray-verify-cu-up --container=draygen -- /draygen send --port dray:f1u --hold --stream ", "-- /draygen --version\n")
 }
 
 // TestActiveVerificationAsDocument says how it measured.

@@ -60,14 +60,20 @@ on() {
 		PATH=/opt/bin:/opt/kube/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "$@"
 }
 
+# images imports archives on all nodes at once.
 images() {
-	local name file
+	local name file import status=0 imports=()
 	for name in $(machines); do
 		[ "$name" != cp ] || continue
 		for file in "$@"; do
 			on "$name" ctr -n k8s.io images import - <"$file" >/dev/null
-		done
+		done &
+		imports+=($!)
 	done
+	for import in "${imports[@]}"; do
+		wait "$import" || status=1
+	done
+	return "$status"
 }
 
 # let_go closes every file of this shell but the standard three.
@@ -81,7 +87,7 @@ let_go() {
 
 # power_on starts a machine that does not run, and returns when it has an address of its own.
 power_on() {
-	local name=$1 home=$state/$1 boot_id pid starter attempt
+	local name=$1 home=$state/$1 boot_id pid starter end=$((SECONDS + patience))
 	! pid_of "$name" >/dev/null || return 0
 	power_off "$name" # it may be dying
 	rm -f "$home/pid"
@@ -96,9 +102,8 @@ power_on() {
 			"$here/inside.sh" "$name" "$(built programs)" "$(built images)" "$boot_id"
 	) </dev/null >>"$home/root/var/log/init.log" 2>&1 &
 	starter=$!
-	for ((attempt = 0; attempt < 600; attempt++)); do
-		! pid=$(pid_of "$name") || break
-		[ -d "/proc/$starter" ] || break
+	until pid=$(pid_of "$name"); do
+		if ! [ -d "/proc/$starter" ] || ((SECONDS >= end)); then break; fi
 		sleep 0.05
 	done
 	pid=$(pid_of "$name") || explain "$name" "it did not start"
@@ -119,11 +124,11 @@ plug_in() {
 }
 
 power_off() {
-	local name=$1 pid attempt
+	local name=$1 pid end=$((SECONDS + patience))
 	pid=$(recorded_pid "$name") || return 0
 	kill -KILL "$pid"
 	# It is gone only after every process of the machine is.
-	for ((attempt = 0; attempt < 600; attempt++)); do
+	while ((SECONDS < end)); do
 		[ -d "/proc/$pid" ] || return 0
 		sleep 0.05
 	done

@@ -9,7 +9,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 readonly here
 export DRAY_KUBE_STATE=${DRAY_KUBE_STATE:-/var/lib/dray-kube-test}
 export PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
-export DRAY_KUBE_PATIENCE=${DRAY_KUBE_PATIENCE:-300} # seconds: the machine may have much else to do
+export DRAY_KUBE_PATIENCE=${DRAY_KUBE_PATIENCE:-900} # seconds: the machine may have much else to do
 readonly patience=$DRAY_KUBE_PATIENCE
 work=$(mktemp -d)
 passed=0 failed=0
@@ -142,7 +142,7 @@ pods_on_two_nodes_ping_each_other() {
 reach() { # FROM TO
 	local to
 	to=$(kubectl get pod "$2" -o 'jsonpath={.status.podIP}')
-	kubectl exec "$2" -- timeout 60 nc -l -p 5000 &
+	kubectl exec "$2" -- timeout "$patience" nc -l -p 5000 &
 	eventually kubectl exec "$1" -- sh -c "echo hello | nc -w 5 $to 5000"
 	wait $!
 }
@@ -150,7 +150,7 @@ reach() { # FROM TO
 restricted_pods_reach_each_other_and_the_API_server() {
 	reach a b
 	reach b u
-	kubectl exec u -- nc -w 5 10.96.0.1 443 </dev/null
+	eventually kubectl exec u -- nc -w 5 10.96.0.1 443 </dev/null
 }
 
 a_pod_with_hostUsers_false_has_its_own_users() {
@@ -160,7 +160,6 @@ a_pod_with_hostUsers_false_has_its_own_users() {
 
 a_killed_kubelet_and_containerd_come_back() {
 	cluster on n2 pkill -KILL -x 'kubelet|containerd'
-	sleep 2
 	pod c n2 | kubectl create -f -
 	kubectl wait --for=condition=Ready --timeout="${patience}s" pod/c
 	[ "$(kubectl get pod b -o 'jsonpath={.status.containerStatuses[0].restartCount}')" = 0 ]

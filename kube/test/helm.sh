@@ -37,7 +37,7 @@ metric() { # COMPONENT PORT NAME-AND-LABELS
 is() { # WANT COMMAND...
 	local want=$1 got='' attempt
 	shift
-	for ((attempt = 0; attempt < 60; attempt++)); do
+	for ((attempt = 0; attempt < 300; attempt++)); do
 		if got=$("$@") && [ "$got" = "$want" ]; then
 			return 0
 		fi
@@ -50,7 +50,7 @@ is() { # WANT COMMAND...
 install() {
 	# Its labels permit the directories of nodes, should the cluster not permit them everywhere.
 	sed "s/dray-system/$namespace/" kube/deploy/base/namespace.yaml | kubectl create -f - >/dev/null
-	"$cluster" with "$helm" install drayage "$chart" --namespace "$namespace" --wait --timeout 5m 2>"$work/log" || {
+	"$cluster" with "$helm" install drayage "$chart" --namespace "$namespace" --wait --timeout 15m 2>"$work/log" || {
 		cat "$work/log"
 		return 1
 	}
@@ -58,13 +58,13 @@ install() {
 
 run_example() {
 	kubectl apply -k examples/kubernetes/f1-split
-	kubectl -n f1-split wait --for=condition=Met chain/f1 --timeout=5m
+	kubectl -n f1-split wait --for=condition=Met chain/f1 --timeout=15m
 	is 1 metric dray-operator 8080 'dray_chain_status_condition{chain="f1",condition="Met",namespace="f1-split",status="True"}'
 	kubectl delete -k examples/kubernetes/f1-split
 }
 
 uninstall() {
-	"$cluster" with "$helm" uninstall drayage --namespace "$namespace" --wait --timeout 5m 2>/dev/null
+	"$cluster" with "$helm" uninstall drayage --namespace "$namespace" --wait --timeout 15m 2>/dev/null
 	kubectl delete customresourcedefinition chains.drayage.io
 	kubectl delete namespace "$namespace"
 }

@@ -136,6 +136,8 @@ type EndStatus struct {
 type PortData struct {
 	*Tunnel
 	Transport string `json:"transport,omitempty"` // behind the port
+	// Peer is where the node sends the link's packets, once the port can receive as well.
+	Peer *Tunnel `json:"peer,omitempty"`
 }
 
 // Tunnel is where a node receives the packets of a link from another node (RFC 7348).

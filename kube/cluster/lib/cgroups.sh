@@ -60,7 +60,7 @@ cgroup_remove() {
 	local type at attempt
 	while read -r type at; do
 		[ -d "$at/$1" ] || continue
-		for attempt in {1..100}; do
+		for attempt in {1..600}; do
 			find "$at/$1" -depth -type d -exec rmdir {} + 2>/dev/null && break
 			[ "$attempt" -lt 20 ] || kill_all "$at/$1"
 			sleep 0.1

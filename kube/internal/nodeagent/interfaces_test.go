@@ -111,7 +111,7 @@ func TestAnInterfaceAndANativePort(t *testing.T) {
 // Without NRI, no pod would get its interfaces: the claim is refused, and says what to do.
 func TestNoInterfaceWithoutNRI(t *testing.T) {
 	f := newFixture(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	results, err := f.agent.PrepareResourceClaims(ctx, []*resourcev1.ResourceClaim{f.claim("du", withInterfaces())})
 	must(t, err)

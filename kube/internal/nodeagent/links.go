@@ -101,7 +101,7 @@ type wish struct {
 	// unknown: nobody says where the other end is, or dray-net or the switch is away, so a link
 	// that is up stays as it is.
 	unknown bool
-	// faulty: something is wrong with the half, so a link of shared memory does not move to it.
+	// faulty: something is wrong with the half or the switch's part. A link of shared memory does not move to such a half.
 	faulty bool
 	// meets: the ends share memory without the broker, and listener is the end that listens.
 	meets    bool
@@ -288,8 +288,9 @@ type applied struct {
 // tunnels say where this node receives links from others, by link.
 type tunnels struct {
 	at      map[string]v1alpha1.Tunnel
-	unknown map[string]bool   // links that may have one
-	over    map[string]string // the transport behind a link's ports here
+	unknown map[string]bool            // links that may have one
+	over    map[string]string          // the transport behind a link's ports here
+	to      map[string]v1alpha1.Tunnel // where links that are served send to another node
 }
 
 // apply makes the broker serve exactly the links that the claims ask for, and dray-net
@@ -318,6 +319,7 @@ func (l *links) apply(ctx context.Context, all []claims.Claim) (applied, error) 
 		w := wishes[name]
 		received.over[name] = w.transport(received)
 		if !w.brokered() {
+			received.sends(name, w)
 			continue
 		}
 		i := slices.IndexFunc(status, func(s broker.LinkStatus) bool { return s.Name == name })
@@ -334,7 +336,9 @@ func (l *links) apply(ctx context.Context, all []claims.Claim) (applied, error) 
 		}
 		if fault != nil {
 			found.blame(all, name, bothEnds, fault)
+			continue
 		}
+		received.sends(name, w)
 	}
 	if err == nil {
 		err = l.pruneHalves(ctx, wishes)
@@ -342,11 +346,24 @@ func (l *links) apply(ctx context.Context, all []claims.Claim) (applied, error) 
 	return applied{found, received}, err
 }
 
+// sends notes where a link sends to another node, if it does.
+func (t tunnels) sends(name string, w *wish) {
+	if w.unknown || w.faulty {
+		return
+	}
+	switch {
+	case w.half != nil && w.half.Peer != nil:
+		t.to[name] = v1alpha1.Tunnel{Address: w.half.Peer.Addr.String(), VNI: w.half.Peer.VNI}
+	case w.switched != nil && w.switched.Peer != nil:
+		t.to[name] = v1alpha1.Tunnel{Address: w.switched.Peer.Addr.String(), VNI: w.switched.Peer.VNI}
+	}
+}
+
 // makeHalves makes the halves that are wished for, and returns where this node receives.
 // A new link without its half waits as if its other end had not come: a pod should start
 // all the same. The ports of a bridged link are in its half, so then there are none.
 func (l *links) makeHalves(ctx context.Context, all []claims.Claim, wishes map[string]*wish, found faults) tunnels {
-	received := tunnels{map[string]v1alpha1.Tunnel{}, map[string]bool{}, map[string]string{}}
+	received := tunnels{map[string]v1alpha1.Tunnel{}, map[string]bool{}, map[string]string{}, map[string]v1alpha1.Tunnel{}}
 	if halves := halvesOf(wishes); len(halves) > 0 {
 		l.askHalves(ctx, halves, received, func(name string, end int, fault error) {
 			if w := wishes[name]; w.bridged() {

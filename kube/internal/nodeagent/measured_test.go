@@ -263,11 +263,13 @@ func TestAClaimKeepsItsTunnelWithoutDrayNet(t *testing.T) {
 	}
 	met := judgement{tunnel: true, verdicts: []verdict.Verdict{{Requirement: "latency", Verdict: verdict.Met}}}
 	f.agent.live.tunnels.Store(&tunnels{at: map[string]v1alpha1.Tunnel{crossingLink: far}})
+	f.agent.report(ctx, &all[0])
+	f.agent.live.tunnels.Store(&tunnels{at: map[string]v1alpha1.Tunnel{crossingLink: far}, to: map[string]v1alpha1.Tunnel{crossingLink: {Address: "10.0.0.1", VNI: 8}}})
 	f.agent.live.judged.Store(&map[string]judgement{crossingLink: met})
 	f.agent.report(ctx, &all[0])
 	tunnel, latency := shown()
-	if latency.Status != metav1.ConditionTrue {
-		t.Errorf("%+v", latency)
+	if want := `{"address":"10.0.0.2","vni":7,"peer":{"address":"10.0.0.1","vni":8}}`; tunnel != want || latency.Status != metav1.ConditionTrue {
+		t.Errorf("%s, %+v", tunnel, latency)
 	}
 	f.agent.live.tunnels.Store(&tunnels{unknown: map[string]bool{crossingLink: true}})
 	f.agent.live.judged.Store(&map[string]judgement{crossingLink: {tunnel: true, why: "dray-net is away"}})

@@ -37,7 +37,7 @@ func memifFixture(t *testing.T) *fixture {
 	t.Helper()
 	f := newFixture(t)
 	f.withFiles().install()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for {
 		_, err := os.Stat(filepath.Join(f.agent.links.meet, "control"))
 		if err == nil {

@@ -38,6 +38,7 @@ type report struct {
 	at         time.Time
 	conditions map[string][]condition     // by request
 	tunnels    map[string]v1alpha1.Tunnel // likewise
+	to         map[string]v1alpha1.Tunnel // likewise, of the other nodes
 	over       map[string]string          // likewise, the transport behind the port
 	kept       map[string]bool            // requests whose tunnel stays as the claim has it
 }
@@ -111,7 +112,7 @@ func (a *Agent) reportAll(ctx context.Context) {
 // links to the claim's status. Without that the pod works all the same, so an
 // error is only logged.
 func (a *Agent) report(ctx context.Context, c *claims.Claim) {
-	now := report{at: a.now(), conditions: map[string][]condition{}, tunnels: map[string]v1alpha1.Tunnel{}, over: map[string]string{}, kept: map[string]bool{}}
+	now := report{at: a.now(), conditions: map[string][]condition{}, tunnels: map[string]v1alpha1.Tunnel{}, to: map[string]v1alpha1.Tunnel{}, over: map[string]string{}, kept: map[string]bool{}}
 	a.told.Lock()
 	before, known := a.told.claims[c.UID]
 	pointless := now.at.Sub(a.told.refused) < refusedFor
@@ -123,6 +124,9 @@ func (a *Agent) report(ctx context.Context, c *claims.Claim) {
 		t, tunnel := received.at[link]
 		if tunnel {
 			now.tunnels[p.Request] = t
+		}
+		if t, sends := received.to[link]; sends {
+			now.to[p.Request] = t
 		}
 		now.over[p.Request] = received.over[link]
 		judged := latest(a.live.judged)[link]
@@ -193,7 +197,7 @@ func worthWriting(before, now report) bool {
 		return condition{Type: c.Type, Status: c.Status, Reason: c.Reason, limitsOf: c.limitsOf}
 	}
 	old := now.at.Sub(before.at) >= refreshEvery
-	return !maps.Equal(before.tunnels, now.tunnels) || !maps.Equal(before.over, now.over) || before.differs(now, words) || old && before.differs(now, figures)
+	return !maps.Equal(before.tunnels, now.tunnels) || !maps.Equal(before.to, now.to) || !maps.Equal(before.over, now.over) || before.differs(now, words) || old && before.differs(now, figures)
 }
 
 // differs compares two reports by a part of each condition.
@@ -294,6 +298,9 @@ func deviceStatus(p *claims.Port, r report, before []resourcev1.AllocatedDeviceS
 	data := v1alpha1.PortData{Transport: r.over[p.Request]}
 	if t, ok := r.tunnels[p.Request]; ok {
 		data.Tunnel = &t
+	}
+	if t, ok := r.to[p.Request]; ok {
+		data.Peer = &t
 	}
 	if data != (v1alpha1.PortData{}) {
 		text, err := json.Marshal(data)

@@ -43,18 +43,18 @@ func TestTheClaimShowsAddressesAndVerdicts(t *testing.T) {
 func TestOnlyReportsWaitForTheAPIServer(t *testing.T) {
 	f := newFixture(t)
 	writes := 0
+	ctx, cancel := context.WithCancel(context.Background())
 	f.client.PrependReactor("update", "resourceclaims", func(kubetesting.Action) (bool, runtime.Object, error) {
 		writes++
+		cancel()
 		return false, nil, nil
 	})
-	ctx, cancel := context.WithCancel(context.Background())
 	must(t, f.prepare(f.claim("du")))
 	f.agent.judge(ctx)
 	f.serves(`dray_node_claims 1`, `dray_node_broker_links 1`)
 	if writes != 0 {
 		t.Errorf("%d writes of Prepare and metrics", writes)
 	}
-	time.AfterFunc(200*time.Millisecond, cancel)
 	f.agent.reportAlways(ctx)
 	if writes != 1 {
 		t.Errorf("%d reports of one claim", writes)

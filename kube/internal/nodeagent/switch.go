@@ -109,6 +109,9 @@ func (l *links) switchLinks(ctx context.Context, all []claims.Claim, wishes map[
 		if m.Error != "" {
 			l.log.Error("link of the switch", "link", m.Name, "error", m.Error)
 			found.blame(all, m.Name, bothEnds, fmt.Errorf("link %s: %s", m.Name, m.Error))
+			if w := wishes[m.Name]; w != nil {
+				w.faulty = true
+			}
 		}
 		if m.VNI > 0 {
 			received.at[m.Name] = v1alpha1.Tunnel{Address: info.Addr.String(), VNI: m.VNI}

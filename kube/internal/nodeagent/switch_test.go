@@ -190,6 +190,9 @@ func TestASwitchHasATunnelToAnotherNode(t *testing.T) {
 		if known != c.tunnel || known && received != (v1alpha1.Tunnel{Address: "10.1.0.1", VNI: 77}) {
 			t.Errorf("%s: %+v", name, received)
 		}
+		if to, sends := now.to["ran/f1/f1u"]; sends != (c.peer != nil) || sends && to != *c.du.Tunnel {
+			t.Errorf("%s: it sends to %+v", name, to)
+		}
 	}
 }
 
@@ -207,7 +210,7 @@ func TestASwitchFollowsItsChain(t *testing.T) {
 	defer func() { stop(); <-ended }()
 	makes := func(what string, ok func(nodeswitch.Link) bool) {
 		t.Helper()
-		for deadline := time.Now().Add(applyEvery); ; time.Sleep(10 * time.Millisecond) {
+		for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 			links, _ := sw.asked()
 			if len(links) == 1 && ok(links[0]) {
 				return

@@ -33,7 +33,7 @@ func TestALinkIsMeasured(t *testing.T) {
 	sent, came, foreign := 0, 0, 0
 	buffer := make([]byte, 2000)
 	var got []probe.Interval
-	for deadline := time.Now().Add(30 * time.Second); len(got) < 4 && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); len(got) < 4 && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		if _, err := unix.Write(a, frame); err == nil {
 			sent++
 		}
@@ -95,7 +95,7 @@ func watched(all []probe.Interval) []probe.Interval {
 // measures waits for intervals of a port with traffic of its own.
 func (n *node) measures(half string, from, to host.Netns) (got []probe.Interval) {
 	n.t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); len(got) < 2; {
+	for deadline := time.Now().Add(2 * time.Minute); len(got) < 2; {
 		if time.Now().After(deadline) {
 			n.t.Fatalf("%d intervals: %+v", len(got), got)
 		}
@@ -186,7 +186,7 @@ func TestInterfacesAreMeasured(t *testing.T) {
 
 	n.end(a)
 	var err error
-	for deadline := time.Now().Add(5 * lookEvery); err == nil && time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(30 * lookEvery); err == nil && time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		_, err = n.Measured(t.Context(), both.Name, macA, 0, 0)
 	}
 	if err == nil || !strings.Contains(err.Error(), errPodEnded.Error()) {

@@ -120,7 +120,7 @@ func applied(t *testing.T, c Client, halves []Half) []Made {
 // apply calls the server, which may just be starting.
 func apply(t *testing.T, c Client, halves []Half, prune bool) []Made {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		made, err := c.Apply(t.Context(), halves, prune)
 		if errors.Is(err, ErrAbsent) && time.Now().Before(deadline) {
 			continue
@@ -151,7 +151,7 @@ func passes(t *testing.T, from, to int, text string) bool {
 		return false
 	}
 	buffer := make([]byte, 2000)
-	for range 200 {
+	for range 3000 {
 		if n, err := unix.Read(to, buffer); err == nil && bytes.Contains(buffer[:n], []byte(text)) {
 			return true
 		}
@@ -240,7 +240,7 @@ func TestHalves(t *testing.T) {
 // awaitKept waits until the keeper has so many namespaces.
 func awaitKept(t *testing.T, dir string, want int) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		there, err := Kept(t.Context(), dir)
 		if err == nil && len(there) == want {
 			return

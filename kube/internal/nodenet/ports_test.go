@@ -87,7 +87,7 @@ func udp(t *testing.T, from, to host.Netns, text string) bool {
 	}
 	defer out.Close()
 	buffer := make([]byte, 100)
-	for range 100 { // a bridge may need a second until it forwards
+	for range 1500 { // a bridge may need a second until it forwards
 		_, _ = out.Write([]byte(text))
 		_ = in.SetReadDeadline(time.Now().Add(20 * time.Millisecond))
 		if n, err := in.Read(buffer); err == nil && string(buffer[:n]) == text {
@@ -229,7 +229,7 @@ func TestANativePortAndAnInterface(t *testing.T) {
 	defer out.Close()
 	got := false
 	buffer := make([]byte, 2000)
-	for range 100 {
+	for tries := 0; !got && tries < 1500; tries++ {
 		_, _ = out.Write([]byte("to a native port"))
 		time.Sleep(20 * time.Millisecond)
 		for size, err := unix.Read(fds[0], buffer); err == nil; size, err = unix.Read(fds[0], buffer) {

@@ -155,6 +155,12 @@ func TestALinkBetweenNodes(t *testing.T) {
 	b.receives("du-1", `{"address":"::1","vni":8}`)
 	b.wants(b.reconcile(), v1alpha1.ConditionReady, no, v1alpha1.ReasonWaiting, "link f1u: the node n2 has no tunnel for du.f1u yet")
 	b.receives("du-1", `{"address":"10.0.0.2","vni":8}`)
+	b.wants(b.reconcile(), v1alpha1.ConditionReady, no, v1alpha1.ReasonWaiting,
+		"the node n1 does not send from cu.f1u to the other node yet; the node n2 does not send from du.f1u to the other node yet")
+	b.receives("cu-1", `{"address":"10.0.0.1","vni":7,"peer":{"address":"10.0.0.2","vni":8}}`)
+	b.receives("du-1", `{"address":"10.0.0.2","vni":8,"peer":{"address":"10.0.0.1","vni":6}}`) // before n1 was booted
+	b.wants(b.reconcile(), v1alpha1.ConditionReady, no, v1alpha1.ReasonWaiting, "link f1u: the node n2 does not send from du.f1u")
+	b.receives("du-1", `{"address":"10.0.0.2","vni":8,"peer":{"address":"10.0.0.1","vni":7}}`)
 	c = b.reconcile()
 	b.wants(c, v1alpha1.ConditionReady, yes, v1alpha1.ReasonReady, "every link has its pods")
 	ends := c.Status.Links[0].Ends

@@ -152,6 +152,8 @@ func missing(l plan.Link, apart fleet.Across, seen map[portKey]port) string {
 			unprepared = append(unprepared, fmt.Sprintf("the pod %s has its ports from before the link could cross nodes: replace the pod", p.pod))
 		case len(nodes) > 1 && p.data.Tunnel == nil:
 			unprepared = append(unprepared, fmt.Sprintf("the node %s has no tunnel for %s yet", p.node, e))
+		case len(nodes) > 1 && !sends(p, otherEnd(l, e, seen)):
+			unprepared = append(unprepared, fmt.Sprintf("the node %s does not send from %s to the other node yet", p.node, e))
 		case p.lags(l, nodes):
 			unprepared = append(unprepared, fmt.Sprintf("the node %s still has %s on %s, not on %s", p.node, e, p.transport(), l.Transport))
 		}
@@ -164,6 +166,18 @@ func missing(l plan.Link, apart fleet.Across, seen map[portKey]port) string {
 		return "no pod has " + strings.Join(without, ", ")
 	}
 	return strings.Join(unprepared, "; ")
+}
+
+// otherEnd is what is known of the port at the other end of a link.
+func otherEnd(l plan.Link, own plan.End, seen map[portKey]port) port {
+	i := slices.IndexFunc(l.Ends, func(e plan.End) bool { return e.String() != own.String() })
+	return seen[portKey{l.Ends[i].Function, l.Ends[i].Port}]
+}
+
+// sends reports whether the node of a port sends to where the node of the other one receives. If that is not known,
+// the other end is not ready either.
+func sends(p, other port) bool {
+	return other.data.Tunnel == nil || p.data.Peer != nil && *p.data.Peer == *other.data.Tunnel
 }
 
 func notReady(p port, end string) string {

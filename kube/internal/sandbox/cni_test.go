@@ -66,10 +66,10 @@ func (n *node) start() {
 		<-done
 	}
 	n.t.Cleanup(n.stop)
-	if known := n.h.happened(); !slices.Equal(known, []string{"known"}) {
+	if known := <-n.h.events; known != "known" {
 		n.t.Fatal(known)
 	}
-	for range 100 {
+	for range 3000 {
 		if _, err := os.Stat(cni.Socket(n.dir)); err == nil {
 			return
 		}

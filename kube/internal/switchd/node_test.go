@@ -50,7 +50,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-var patience = testenv.Patient(30 * time.Second)
+var patience = testenv.Patient(2 * time.Minute)
 
 // await waits until f returns "". That says what is missing.
 func await(t *testing.T, f func() string) {

@@ -54,16 +54,18 @@ func (c *cluster) daemonsDie() {
 	}
 }
 
-// awaitKeeper waits until dray-net runs and its keeper holds every half. If both are lost
+// awaitKeeper waits until dray-net has the node's half, with its number, and its keeper holds it. If both are lost
 // at the same time, links between nodes are rebuilt, and packets are lost.
 func (c *cluster) awaitKeeper(node string) {
 	c.t.Helper()
 	c.until("a whole keeper on "+node, func() error {
-		out, err := c.try("-n", "dray-system", "exec", c.daemon("dray-net", node), "--", "/dray-net", "list-kept")
-		if err == nil && len(strings.Fields(out)) != 1 {
-			err = fmt.Errorf("it has %q", out)
+		for list, words := range map[string]int{"list": 2, "list-kept": 1} {
+			out, err := c.try("-n", "dray-system", "exec", c.daemon("dray-net", node), "--", "/dray-net", list)
+			if err != nil || len(strings.Fields(out)) != words {
+				return fmt.Errorf("%s: %q, %w", list, out, err)
+			}
 		}
-		return err
+		return nil
 	})
 }
 
@@ -103,7 +105,7 @@ func TestADrainedPodKeepsItsLink(t *testing.T) {
 		if got := c.portAddresses(); got != addresses {
 			t.Errorf("on %s the ports have %s, not %s", move.to, got, addresses)
 		}
-		time.Sleep(2 * time.Second) // some traffic
+		c.flowsTo("cu-up", "cu-up.f1u")
 	}
 	var p corev1.Pod
 	if err := c.get("pod", "cu-up", &p); err != nil || p.Status.ContainerStatuses[0].RestartCount != 0 || p.Status.Phase != corev1.PodRunning {

@@ -210,8 +210,14 @@ func TestALoadBalancerKeepsItsSessions(t *testing.T) {
 		}
 		return err
 	})
-	packets, answers := c.answered()
-	if r.Sent == 0 || packets < uint64(r.Sent) || answers != packets || r.Corrupt+r.Duplicates != 0 {
+	var packets, answers uint64
+	c.until("an answer to each packet", func() error {
+		if packets, answers = c.answered(); packets < uint64(r.Sent) || answers != packets {
+			return fmt.Errorf("%d of %d packets, %d answers", packets, r.Sent, answers)
+		}
+		return nil
+	})
+	if r.Sent == 0 || r.Corrupt+r.Duplicates != 0 {
 		t.Errorf("the balancer got %d packets and sent %d answers: %+v", packets, answers, r)
 	}
 	t.Logf("scaled from 1 to 4 and back: %d packets, %d lost", packets, packets-answers)

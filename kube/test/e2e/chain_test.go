@@ -68,7 +68,8 @@ func (p pod) affinity() string {
         nodeSelectorTerms: [{matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [%s]}]}]`, p.node)
 }
 
-// manifest is a pod that PodSecurity "restricted" admits.
+// manifest is a pod that PodSecurity "restricted" admits. Without a request for CPU, it would get next to none
+// while the daemons of its node are busy.
 func (p pod) manifest() string {
 	return fmt.Sprintf(`
 apiVersion: v1
@@ -78,7 +79,7 @@ spec:
   hostUsers: %v
   restartPolicy: %s
   automountServiceAccountToken: false
-  terminationGracePeriodSeconds: 5
+  terminationGracePeriodSeconds: 1
   securityContext: {runAsNonRoot: true, runAsUser: %d, runAsGroup: 1000, seccompProfile: {type: RuntimeDefault}}
   affinity:%s
   resourceClaims: [{name: ports, resourceClaimTemplateName: %s}]
@@ -88,7 +89,7 @@ spec:
     imagePullPolicy: Never
     command: [sh, -c, %q]
     securityContext: {allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: {drop: [ALL]}}
-    resources: {claims: [{name: ports}]}
+    resources: {claims: [{name: ports}], requests: {cpu: 50m}}
 `, p.name, p.hostUsers, cmp.Or(p.restart, "Never"), cmp.Or(p.user, 1000), p.affinity(), cmp.Or(p.template, "f1-"+p.function), image, p.command)
 }
 
@@ -111,7 +112,7 @@ func (c *cluster) traffic(hostUsers bool) {
 }
 
 // trafficAcross does the same from node n1 to n2. The sender begins when both nodes serve
-// the link: what one sends before the other receives is lost.
+// the link, and the receiver has its port: what one sends before the other receives is lost.
 func (c *cluster) trafficAcross(chain string, hostUsers bool) {
 	c.t.Helper()
 	c.awaitNetwork()
@@ -120,8 +121,21 @@ func (c *cluster) trafficAcross(chain string, hostUsers bool) {
 	c.apply(pod{name: "cu-up", function: "cu-up", command: sendsLater, hostUsers: hostUsers, node: "n1"}.manifest())
 	c.ready("du", "cu-up")
 	c.awaitTransport("vxlan")
+	c.receiving("du")
 	c.in("exec", "cu-up", "--", "kill", "-USR1", "1")
 	c.flows()
+}
+
+// receiving waits until draygen in a pod misses no packet any more. Its container may run for a while before.
+func (c *cluster) receiving(pod string) {
+	c.t.Helper()
+	c.until(pod+" receives", func() error {
+		log, err := c.try("-n", c.namespace, "logs", pod)
+		if err == nil && !strings.Contains(log, `"event":"ready"`) {
+			err = fmt.Errorf("%q", log)
+		}
+		return err
+	})
 }
 
 // awaitNetwork waits until each node offers links to others: a pod made before that has
@@ -163,7 +177,10 @@ func (c *cluster) receivedBy(pod, port string) (uint64, error) {
 func (c *cluster) flows() { c.t.Helper(); c.flowsTo("du", "du.f1u") }
 
 // flowsTo waits until some hundred packets more have arrived at a port of a pod.
-func (c *cluster) flowsTo(pod, port string) {
+func (c *cluster) flowsTo(pod, port string) { c.t.Helper(); c.getsMore(pod, port, 500) }
+
+// getsMore waits until so many packets more have arrived at a port of a pod.
+func (c *cluster) getsMore(pod, port string, more uint64) {
 	c.t.Helper()
 	var first uint64
 	c.until("traffic to "+port, func() error {
@@ -171,7 +188,7 @@ func (c *cluster) flowsTo(pod, port string) {
 		if err == nil && first == 0 {
 			first = n
 		}
-		if err != nil || n < first+500 {
+		if err != nil || n < first+more {
 			return fmt.Errorf("%d packets, %d before: %w", n, first, err)
 		}
 		return nil
@@ -188,7 +205,45 @@ type result struct {
 // finish ends the sender, then the receiver, and returns what they counted.
 func (c *cluster) finish() (sender, receiver result) {
 	c.t.Helper()
-	return c.end("cu-up"), c.end("du")
+	sender = c.end("cu-up")
+	c.taken(sender.Sent)
+	return sender, c.end("du")
+}
+
+// taken waits until du has taken what has arrived: all that was sent, or else nothing more. A receiver that has
+// waited for its CPU may end without a look at the packets that wait for it.
+func (c *cluster) taken(sent int64) {
+	c.t.Helper()
+	first := -1
+	c.until("every packet taken", func() error {
+		all, err := c.intervals("du")
+		if err != nil {
+			return err
+		}
+		if first < 0 {
+			first = len(all)
+		}
+		sum, last := int64(0), int64(-1)
+		for _, r := range all {
+			sum, last = sum+r.Received, r.Received
+		}
+		if sum < sent && (len(all) < first+2 || last != 0) {
+			return fmt.Errorf("%d of %d packets, %d in the last of %d intervals", sum, sent, last, len(all))
+		}
+		return nil
+	})
+}
+
+// intervals are what a pod's draygen has printed of each second.
+func (c *cluster) intervals(pod string) (all []result, err error) {
+	out, err := c.try("-n", c.namespace, "logs", pod)
+	for _, line := range strings.Split(out, "\n") {
+		var r result
+		if json.Unmarshal([]byte(line), &r) == nil && r.Event == "interval" {
+			all = append(all, r)
+		}
+	}
+	return all, err
 }
 
 func (c *cluster) end(pod string) result {
@@ -302,6 +357,11 @@ func (c *cluster) left() error {
 			return fmt.Errorf("the keeper of %s has %s (%v)", node, strings.Fields(kept), err)
 		}
 	}
+	return c.claims()
+}
+
+// claims says which claims the namespace has.
+func (c *cluster) claims() error {
 	claims, err := c.try("get", "resourceclaims", "-n", c.namespace, "-o", "name")
 	if err != nil || claims != "" {
 		return fmt.Errorf("claims: %s (%v)", claims, err)

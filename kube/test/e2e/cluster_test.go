@@ -152,12 +152,15 @@ func (c *cluster) get(kind, name string, into any) error {
 	return json.Unmarshal([]byte(out), into)
 }
 
+// longestPause is the time between two looks at what takes long. Each look starts a kubectl.
+const longestPause = 500 * time.Millisecond
+
 // until waits for a condition, which says why it does not hold yet.
 func (c *cluster) until(what string, holds func() error) time.Duration {
 	c.t.Helper()
 	start := time.Now()
 	var last error
-	for {
+	for pause := longestPause / 5; ; pause = min(2*pause, longestPause) {
 		err := holds()
 		if err == nil {
 			if took := time.Since(start); took > worthSaying {
@@ -169,7 +172,7 @@ func (c *cluster) until(what string, holds func() error) time.Duration {
 		if time.Since(start) > patience {
 			c.t.Fatalf("after %s: not %s: %v", patience, what, err)
 		}
-		time.Sleep(200 * time.Millisecond)
+		time.Sleep(pause)
 	}
 }
 

@@ -25,6 +25,7 @@ func TestInterfacesByCNI(t *testing.T) {
 	c.restarted("du")
 	c.same("du", "its container started again", du)
 
+	c.receiving("du")
 	c.in("exec", "cu-up", "--", "kill", "-USR1", "1")
 	c.arrives("du")
 	c.until("dray-node is back", c.killed("/dray-node", "n1"))

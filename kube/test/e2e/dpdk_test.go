@@ -86,13 +86,7 @@ func (c *cluster) forwards(hostUsers bool, seccomp, limits string) {
 		}
 		c.t.Logf("%s: %s", p, strings.ReplaceAll(c.in("exec", p, "--", "cat", "/proc/1/cmdline"), "\x00", " "))
 	}
-	before := c.port("dst")
-	c.until("packets", func() error {
-		if n := c.port("dst"); n < before+10000 {
-			return fmt.Errorf("%d packets, %d before", n, before)
-		}
-		return nil
-	})
+	c.getsMore("dst", "dst.n3", 10_000)
 	sent, received := c.total("src", "TX"), c.total("dst", "RX")
 	if sent == 0 || received != sent {
 		c.t.Errorf("sent %d, received %d", sent, received)
@@ -111,22 +105,6 @@ func (c *cluster) unprivileged(pod string) bool {
 		}
 	}
 	return !regexp.MustCompile(`HugetlbPages:\s+0 kB`).MatchString(status)
-}
-
-// port is how many packets a pod's port got, as the broker of its node knows.
-func (c *cluster) port(pod string) uint64 {
-	c.t.Helper()
-	out := c.kubectl("get", "--raw", "/api/v1/namespaces/dray-system/pods/"+c.daemon("dray-node", c.node(pod))+":9464/proxy/metrics")
-	for _, line := range strings.Split(out, "\n") {
-		if strings.HasPrefix(line, "dray_port_received_packets_total") && strings.Contains(line, `namespace="`+c.namespace+`"`) && strings.Contains(line, `to="`+pod+`.n3"`) {
-			n, err := strconv.ParseFloat(line[strings.LastIndex(line, " ")+1:], 64)
-			if err != nil {
-				c.t.Fatal(err)
-			}
-			return uint64(n)
-		}
-	}
-	return 0 // the first sample is yet to come
 }
 
 // total ends testpmd and returns what it counted.

@@ -55,25 +55,21 @@ func (c *cluster) deleteDaemon(name, node string) {
 
 // Nothing of a chain is left on any node, however its pods go.
 func TestNothingIsLeft(t *testing.T) {
-	for name, remove := range map[string]func(c *cluster){
-		"pods deleted":       func(c *cluster) { c.in("delete", "pods", "--all") },
-		"pods force-deleted": func(c *cluster) { c.in("delete", "pods", "--all", "--force", "--grace-period=0") },
-		"namespace deleted":  func(c *cluster) { c.kubectl("delete", "namespace", c.namespace) },
-		"chain, then pods": func(c *cluster) {
-			c.in("delete", "chain", "f1")
-			c.flows() // deleting the chain does not stop its pods
-			c.in("delete", "pods", "--all")
-		},
-		"while no driver runs": func(c *cluster) {
-			c.withoutDriver(func() { c.in("delete", "pods", "--all", "--wait=false") })
-		},
-		"while the node has no power": func(c *cluster) {
-			node := c.node("du")
-			c.must("halt", node)
-			c.in("delete", "pods", "--all", "--force", "--grace-period=0")
-			c.must("boot", node)
-		},
-	} {
+	c := newCluster(t)
+	t.Run("at once", func(t *testing.T) {
+		for name, remove := range goes {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				c := newCluster(t)
+				c.traffic(true)
+				remove(c)
+				c.until("no claims", c.claims)
+				t.Logf("pods of %s are gone", c.namespace)
+			})
+		}
+	})
+	c.until("clean", c.left)
+	for name, remove := range goesAlone {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t)
 			c.traffic(true)
@@ -86,6 +82,31 @@ func TestNothingIsLeft(t *testing.T) {
 		})
 	}
 }
+
+// goes are ways in which the pods of a chain go, and goesAlone those that concern other pods as well.
+var (
+	goes = map[string]func(c *cluster){
+		"pods deleted":       func(c *cluster) { c.in("delete", "pods", "--all") },
+		"pods force-deleted": func(c *cluster) { c.in("delete", "pods", "--all", "--force", "--grace-period=0") },
+		"namespace deleted":  func(c *cluster) { c.kubectl("delete", "namespace", c.namespace) },
+		"chain, then pods": func(c *cluster) {
+			c.in("delete", "chain", "f1")
+			c.flows() // deleting the chain does not stop its pods
+			c.in("delete", "pods", "--all")
+		},
+	}
+	goesAlone = map[string]func(c *cluster){
+		"while no driver runs": func(c *cluster) {
+			c.withoutDriver(func() { c.in("delete", "pods", "--all", "--wait=false") })
+		},
+		"while the node has no power": func(c *cluster) {
+			node := c.node("du")
+			c.must("halt", node)
+			c.in("delete", "pods", "--all", "--force", "--grace-period=0")
+			c.must("boot", node)
+		},
+	}
+)
 
 // withoutDriver runs f while no dray-node runs in the cluster.
 func (c *cluster) withoutDriver(f func()) {

@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -45,6 +44,7 @@ func TestInterfacesInPods(t *testing.T) {
 			c.restarted("du")
 			c.same("du", "its container started again", du)
 
+			c.receiving("du")
 			c.in("exec", "cu-up", "--", "kill", "-USR1", "1")
 			c.arrives("du")
 			c.interfacesMeet()
@@ -176,13 +176,10 @@ func (c *cluster) arrives(pod string) {
 	c.t.Helper()
 	first := int64(-1)
 	c.until("packets at "+pod, func() error {
-		out, err := c.try("-n", c.namespace, "logs", pod)
+		all, err := c.intervals(pod)
 		sum := int64(0)
-		for _, line := range strings.Split(out, "\n") {
-			var r result
-			if json.Unmarshal([]byte(line), &r) == nil && r.Event == "interval" {
-				sum += r.Received
-			}
+		for _, r := range all {
+			sum += r.Received
 		}
 		if err == nil && first < 0 {
 			first = sum

@@ -20,16 +20,13 @@ import (
 	"github.com/drayage/dray/kube/api/v1alpha1"
 )
 
-// plugin builds `kubectl dray`. The returned function runs it, and returns what it prints
-// and its exit code.
+// plugin is `kubectl dray` of this repository, which run.sh builds. The returned function runs it, and returns what
+// it prints and its exit code.
 func (c *cluster) plugin() func(args ...string) (string, int) {
 	c.t.Helper()
-	program := filepath.Join(c.t.TempDir(), "kubectl-dray")
-	build := exec.Command("go", "build", "-o", program, "./cmd/dray")
-	build.Dir = "../../.."
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		c.t.Fatalf("%v: %s", err, out)
+	program, err := filepath.Abs("../../../bin/kubectl-dray")
+	if err != nil {
+		c.t.Fatal(err)
 	}
 	return func(args ...string) (string, int) {
 		c.t.Helper()
@@ -101,7 +98,7 @@ func (c *cluster) relinks(dray func(args ...string) (string, int)) {
 	c.t.Helper()
 	addresses := c.portAddresses()
 	for _, move := range []struct{ to, transport string }{{"bridge", "bridge"}, {"auto", "shm"}} {
-		if out, code := dray("relink", "f1", "f1u", move.to); code != 0 || !strings.Contains(out, "now uses "+move.transport) {
+		if out, code := dray("relink", "f1", "f1u", move.to, "--timeout", patience.String()); code != 0 || !strings.Contains(out, "now uses "+move.transport) {
 			c.t.Errorf("relink to %s: exit code %d", move.to, code)
 		}
 		c.flows()

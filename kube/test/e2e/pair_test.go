@@ -2,11 +2,7 @@
 
 package e2e
 
-import (
-	"encoding/json"
-	"fmt"
-	"strings"
-)
+import "errors"
 
 // pair is two pods on one node with traffic between them, and their namespace.
 type pair struct {
@@ -48,16 +44,13 @@ func (p *pair) state() state {
 	received := int64(0)
 	p.until("reports of du", func() error {
 		s.damaged = 0
-		out, err := p.try("-n", p.namespace, "logs", "du")
-		for _, line := range strings.Split(out, "\n") {
-			var r result
-			if json.Unmarshal([]byte(line), &r) == nil && r.Event == "interval" {
-				s.damaged += r.Lost + r.Duplicates + r.Reordered + r.Corrupt
-				received += r.Received
-			}
+		all, err := p.intervals("du")
+		for _, r := range all {
+			s.damaged += r.Lost + r.Duplicates + r.Reordered + r.Corrupt
+			received += r.Received
 		}
 		if err == nil && received == 0 {
-			err = fmt.Errorf("nothing received yet: %s", out)
+			err = errors.New("nothing received yet")
 		}
 		return err
 	})

@@ -7,9 +7,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/drayage/dray/internal/result/report"
+	"github.com/drayage/dray/internal/result/verdict"
 )
 
 // records is a volume for the records of a job: a directory on each node, for the job's user.
@@ -72,8 +74,9 @@ func (c *cluster) fetch(r *records) string {
 	return found[0]
 }
 
-// recordedRun checks the records and the page of an active verification of chainOfThree.
-func (c *cluster) recordedRun(dir string) *report.Data {
+// recordedRun checks the records and the page of an active verification of chainOfThree, or of a chain with such
+// links and with paths.
+func (c *cluster) recordedRun(dir string, paths ...string) *report.Data {
 	c.t.Helper()
 	data, err := report.Load(dir)
 	if err != nil {
@@ -97,18 +100,24 @@ func (c *cluster) recordedRun(dir string) *report.Data {
 	}
 	measured := map[string]int{}
 	for _, t := range data.Trials {
-		if t.Error == "" && t.Env.Kernel != "" {
+		if t.Error == "" && t.Env.Kernel != "" && (t.PathMTU != nil && t.PathMTU.Passed || t.Delivery != nil && t.Delivery.Received > 0) {
 			measured[t.Link]++
 		}
 	}
-	if measured["near"] == 0 || measured["far"] == 0 {
-		c.t.Errorf("the records: %v", measured)
+	for _, name := range append([]string{"near", "far"}, paths...) {
+		if measured[name] == 0 {
+			c.t.Errorf("no packet of the records' trials passed %s: %v", name, measured)
+		}
 	}
 	page, err := os.ReadFile(filepath.Join(dir, report.PageFile))
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	for _, want := range []string{"f1-dray-verify-du", "on n1", "on n2", ">shm<", ">vxlan<", where.Nodes[0].Kernel, "packet_loss_ratio", "✓</span> met", "Records"} {
+	wanted := []string{"f1-dray-verify-du", "on n1", "on n2", ">shm<", ">vxlan<", where.Nodes[0].Kernel, "packet_loss_ratio", "Records"}
+	if slices.ContainsFunc(data.Verdicts, func(v verdict.Verdict) bool { return v.Verdict == verdict.Met }) {
+		wanted = append(wanted, "✓</span> met")
+	}
+	for _, want := range wanted {
 		if !strings.Contains(string(page), want) {
 			c.t.Errorf("the page lacks %q", want)
 		}

@@ -29,7 +29,9 @@ echo "interfaces $(ls /sys/class/net | wc -l)"
 			all = append(all, node+" "+line)
 		}
 		for _, pid := range c.processes(node, "/dray-broker") {
-			all = append(all, node+" broker has open "+strings.Join(strings.Fields(c.on(node, "sh", "-c", "ls /proc/"+pid+"/fd | wc -l")), ""))
+			// Some calls are under way at any time, and a call is short.
+			fewest := "for i in 1 2 3 4 5; do ls /proc/" + pid + "/fd | wc -l; sleep 0.1; done | sort -n | head -n 1"
+			all = append(all, node+" broker has open "+strings.TrimSpace(c.on(node, "sh", "-c", fewest)))
 		}
 	}
 	return append(all, strings.Fields(c.kubectl("get", "resourceclaims,resourceclaimtemplates,chains", "-A", "-o", "name"))...)
@@ -44,27 +46,38 @@ func (c *cluster) settledTraces() (now []string) {
 		if now = c.traces(); !slices.Equal(before, now) {
 			return errors.New("traces still change")
 		}
-		return c.ownNetworks()
+		return c.onlyWhatRuns()
 	})
 	return now
 }
 
-// ownNetworks says which node still has a network of a pod that has ended.
-func (c *cluster) ownNetworks() error {
+// onlyWhatRuns says which pod is not whole, or which node still has something of a pod that has ended.
+func (c *cluster) onlyWhatRuns() error {
 	text, err := c.try("get", "pods", "-A", "-o", "json")
 	var pods corev1.PodList
 	if err = errors.Join(err, json.Unmarshal([]byte(text), &pods)); err != nil {
 		return err
 	}
-	own := map[string]int{}
+	type count struct{ pods, networks, tasks int }
+	own, has := map[string]count{}, count{}
 	for _, p := range pods.Items {
-		if !p.Spec.HostNetwork {
-			own[p.Spec.NodeName]++
+		for _, s := range p.Status.ContainerStatuses {
+			if !s.Ready {
+				return fmt.Errorf("container %s of pod %s: %+v", s.Name, p.Name, s.State)
+			}
 		}
+		n := own[p.Spec.NodeName]
+		n.pods, n.tasks = n.pods+1, n.tasks+1+len(p.Spec.Containers) // and its sandbox
+		if !p.Spec.HostNetwork {
+			n.networks++
+		}
+		own[p.Spec.NodeName] = n
 	}
 	for _, node := range []string{"n1", "n2"} {
-		if has := len(strings.Fields(c.on(node, "ls", "/run/netns"))); has > own[node] {
-			return fmt.Errorf("%s has the networks of %d pods, and %d pods", node, has, own[node])
+		out := c.on(node, "sh", "-c", "for d in /var/lib/kubelet/pods /run/netns /run/containerd/io.containerd.runtime.v2.task/k8s.io; do ls $d | wc -l; done")
+		_, err := fmt.Sscan(out, &has.pods, &has.networks, &has.tasks)
+		if n := own[node]; err != nil || has.pods > n.pods || has.networks > n.networks || has.tasks > n.tasks {
+			return fmt.Errorf("%s has %+v, and pods have %+v (%w)", node, has, own[node], err)
 		}
 	}
 	return nil

@@ -60,7 +60,7 @@ func TestVerdictsBetweenNodes(t *testing.T) {
 	t.Parallel() // no other test that runs then has a tunnel
 	c := newCluster(t)
 	dray := c.plugin()
-	c.trafficAcross(required("latency: 50ms, percentile: 90, packet_delay_variation: 50ms, packet_loss_ratio: 0.01, mtu: 1500"), true)
+	c.trafficAcross(required("latency: 500ms, percentile: 90, packet_delay_variation: 500ms, packet_loss_ratio: 0.01, mtu: 1500"), true)
 	kinds := []string{"latency", "packet_delay_variation", "packet_loss_ratio", "mtu"}
 	for i, figure := range []string{" ± ", "one-way variation at p90; bound: ≤ ", "measured: 0 (0 of ", "passed in "} {
 		c.requirement(kinds[i], metav1.ConditionTrue, v1alpha1.ReasonMet, figure)

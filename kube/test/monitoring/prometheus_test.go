@@ -186,7 +186,7 @@ func (p *prometheus) alerts() ([]alert, error) {
 }
 
 // patience is how long a test waits for what takes some seconds.
-var patience = testenv.Patient(30 * time.Second)
+var patience = testenv.Patient(2 * time.Minute)
 
 // eventually fails the test if f goes on failing.
 func (p *prometheus) eventually(what string, f func() error) {
