@@ -14,7 +14,7 @@ shift 2
 readonly dir=out/$project-$kind
 case $kind in
 plain) options+=(-Dbuildtype=release) ;;
-asan) options+=(-Dbuildtype=debugoptimized -Db_sanitize=address,undefined) ;;
+asan) options+=(-Dbuildtype=debugoptimized '-Db_sanitize=address,undefined') ;;
 tsan) options+=(-Dbuildtype=debugoptimized -Db_sanitize=thread) ;;
 aarch64) options+=(-Dbuildtype=release --cross-file dataplane/port/aarch64.ini) ;;
 *)

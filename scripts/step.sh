@@ -18,7 +18,7 @@ case $output in
 *) fix='correct what the lines above name, then run this again' ;;
 esac
 {
-	printf '%s\n' "$output" | grep -v '^ninja: Entering directory' | tail -n 20 | sed 's/^/    /'
+	printf '%s\n' "$output" | grep -vE '^ninja: Entering directory|^\[[0-9]+/[0-9]+\] ' | tail -n 20 | sed 's/^/    /'
 	echo "error: the step '$name' failed: $1 ended with exit status $status"
 	echo "fix: $fix"
 } >&2
