@@ -30,11 +30,13 @@ void direction_used_by(struct queue *queue, struct direction *dir, uintptr_t sel
  */
 static bool bell_readable(struct generation *gen, unsigned queue, struct counters *counters)
 {
+	bool empty;
+
 	/* relaxed: a reader of another bell that sees this late looks for itself. */
 	if (atomic_load_explicit(&gen->peer_gone, memory_order_relaxed))
 		return false;
-	if (!rights_attached(gen->bells[queue]))
-		return true;
+	if (!rights_attached(gen->bells[queue], &empty))
+		return !empty;
 	violation(counters, DRAY_BAD_BELL);
 	generation_hang_up(gen);
 	return false;

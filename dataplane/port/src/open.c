@@ -17,6 +17,7 @@
 #include "siblings.h"
 #include "sized.h"
 #include "telemetry.h"
+#include "watch.h"
 
 #define DEFAULT_DIRECTORY "/run/dray/ports"
 #define DEFAULT_TIMEOUT_MS 2000
@@ -129,6 +130,7 @@ EXPORT int dray_close(struct dray_port *port)
 	port->magic = 0;
 	for (gen = port->generations; gen; gen = next) {
 		next = gen->next;
+		unwatch_bells(port, gen);
 		orphan_all(gen);
 		for (unsigned q = 0; q < gen->queues; q++)
 			shutdown(gen->bells[q], SHUT_RDWR); /* the peer learns it now, not when the

@@ -137,6 +137,7 @@ void port_reap(struct dray_port *port)
 		 */
 		if (gen != current && atomic_load_explicit(&gen->refs, memory_order_acquire) == 1) {
 			*link = gen->next;
+			unwatch_bells(port, gen);
 			generation_put(gen);
 		} else {
 			link = &gen->next;

@@ -39,14 +39,14 @@ bool rights_refuse(int bell)
  * A look takes references of its own to the attached descriptors. There is no place for them, so
  * they are dropped here; the ring still has its own, so none of them is the last.
  */
-bool rights_attached(int bell)
+bool rights_attached(int bell, bool *empty)
 {
 	char byte;
 	struct iovec iov = {.iov_base = &byte, .iov_len = 1};
 	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
 
-	return recvmsg(bell, &msg, MSG_PEEK | MSG_DONTWAIT | MSG_TRUNC) >= 0 &&
-	       (msg.msg_flags & MSG_CTRUNC);
+	*empty = recvmsg(bell, &msg, MSG_PEEK | MSG_DONTWAIT | MSG_TRUNC) < 0;
+	return !*empty && (msg.msg_flags & MSG_CTRUNC);
 }
 
 struct discarder {

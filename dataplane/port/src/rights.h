@@ -20,8 +20,11 @@
  */
 bool rights_refuse(int bell);
 
-/* Whether descriptors are attached to what a bell returns next. */
-bool rights_attached(int bell);
+/*
+ * Whether descriptors are attached to what a bell returns next. *empty: it returns nothing, so it
+ * must not be read either: what comes after this look may have some.
+ */
+bool rights_attached(int bell, bool *empty);
 
 /* Closes the sockets of one port name, each in its turn, on one thread that ends by itself. */
 struct discarder;

@@ -16,7 +16,11 @@ void unwatch_control(struct dray_port *port, int fd);
 /* What rings for buffers that other threads released. Error: -errno. */
 int watch_waker(struct dray_port *port, int fd);
 
-/* What rings on all queues, and the peer's death. */
+/*
+ * What rings on all queues, and the peer's death. No bell is closed while it is watched: an epoll
+ * set that is polled or closed meanwhile refers to it for a moment. If that reference is the last
+ * one, a descriptor in the bell makes that thread wait (rights.h).
+ */
 void watch_bells(struct dray_port *port, const struct generation *gen);
 void unwatch_bells(struct dray_port *port, const struct generation *gen);
 

@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 
 #include "rights.h"
+#include "still.h"
 #include "unending.h"
 
 #define SLOTS 32u
@@ -56,6 +57,7 @@ struct run {
 	struct pair pair;
 	struct passage passage;
 	uint64_t target;
+	uint32_t moved; /* the generation that the last move was from */
 	struct sleeper a_sends, a_receives, b_sends, b_receives;
 	_Atomic uint64_t received;
 };
@@ -207,14 +209,21 @@ static void *a_receives(void *argument)
 	return NULL;
 }
 
-/* More moves than an end has maps for would have to wait. */
+/*
+ * One move at a time: an order that comes before the last move is through replaces its offer, and a
+ * broker with more orders than it can follow goes on long after the packets have come. More moves
+ * than an end has maps for would have to wait.
+ */
 static void move(struct run *r)
 {
 	struct pair *p = &r->pair;
+	uint32_t from = test_generation(p->a);
 
-	if (test_generation(p->a) == test_generation(p->b) && test_stats(p->a).maps < MOVE_MAPS &&
-	    test_stats(p->b).maps < MOVE_MAPS)
-		broker_move_shm(p->broker);
+	if (from == r->moved || from != test_generation(p->b) ||
+	    test_stats(p->a).maps >= MOVE_MAPS || test_stats(p->b).maps >= MOVE_MAPS)
+		return;
+	r->moved = from;
+	broker_move_shm(p->broker);
 }
 
 static void report(struct run *r)

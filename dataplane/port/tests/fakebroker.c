@@ -20,6 +20,14 @@ int fake_accept(void)
 	return accept4(listener, NULL, NULL, SOCK_CLOEXEC);
 }
 
+void fake_forget(void)
+{
+	struct pollfd p = {.fd = listener, .events = POLLIN};
+
+	while (poll(&p, 1, 0) == 1)
+		close(accept4(listener, NULL, NULL, SOCK_CLOEXEC));
+}
+
 void fake_send_raw(int fd, const void *bytes, size_t size)
 {
 	(void)!send(fd, bytes, size, MSG_NOSIGNAL);

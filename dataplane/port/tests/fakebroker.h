@@ -16,6 +16,12 @@ void fake_close(void);
 const char *fake_directory(void);
 int fake_accept(void);
 
+/*
+ * Hang up on those whom nobody accepted. A port that lost its broker dials again after 100 ms: if
+ * it is closed before anyone accepts that, the next session would get it in place of its own port.
+ */
+void fake_forget(void);
+
 void fake_send_raw(int fd, const void *bytes, size_t size);
 
 /* Wait for a message of a type; false when the end hangs up or sends ERROR first. */

@@ -267,7 +267,8 @@ static void *serve(void *argument)
 
 static void try_offer(unsigned i)
 {
-	struct dray_options o = {.size = sizeof(o), .directory = fake_directory()};
+	struct dray_options o = {
+		.size = sizeof(o), .directory = fake_directory(), .timeout_ms = 60000};
 	struct session s = {.spoil = spoils[i]};
 	struct dray_event e = {0};
 	struct dray_port *port;
@@ -295,6 +296,7 @@ static void try_offer(unsigned i)
 	}
 	atomic_store(&s.done, false);
 	CHECK_EQ(dray_close(port), 0);
+	fake_forget();
 	CHECK_EQ(pthread_join(thread, NULL), 0);
 	UNTIL(test_open_fds() == before, usleep(100)); /* what is no bell is closed elsewhere */
 }
@@ -385,7 +387,8 @@ static void *serve_live(void *argument)
 
 static void try_interruption(unsigned i)
 {
-	struct dray_options o = {.size = sizeof(o), .directory = fake_directory()};
+	struct dray_options o = {
+		.size = sizeof(o), .directory = fake_directory(), .timeout_ms = 60000};
 	struct live_session s = {.interruption = interruptions[i]};
 	struct dray_info info = {.size = sizeof(info)};
 	struct dray_port *port;
@@ -403,6 +406,7 @@ static void try_interruption(unsigned i)
 	atomic_store(&s.over, true);
 	CHECK_EQ(pthread_join(thread, NULL), 0);
 	CHECK_EQ(dray_close(port), 0);
+	fake_forget();
 	UNTIL(test_open_fds() == before, usleep(100)); /* refused bells are closed elsewhere */
 }
 
@@ -425,7 +429,8 @@ static void *flood(void *argument)
 
 static void try_flood(void)
 {
-	struct dray_options o = {.size = sizeof(o), .directory = fake_directory()};
+	struct dray_options o = {
+		.size = sizeof(o), .directory = fake_directory(), .timeout_ms = 60000};
 	struct session s = {0};
 	struct dray_port *port;
 	pthread_t thread;
@@ -436,6 +441,7 @@ static void try_flood(void)
 		CHECK(dray_service(port) >= 0);
 	atomic_store(&s.done, true);
 	CHECK_EQ(dray_close(port), 0);
+	fake_forget();
 	CHECK_EQ(pthread_join(thread, NULL), 0);
 }
 

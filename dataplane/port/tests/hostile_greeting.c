@@ -207,8 +207,9 @@ static void *greet(void *argument)
 
 static void try_greeting(unsigned i)
 {
-	struct dray_options o = {
-		.size = sizeof(o), .directory = fake_directory(), .timeout_ms = 300};
+	struct dray_options o = {.size = sizeof(o),
+				 .directory = fake_directory(),
+				 .timeout_ms = greetings[i].error == -ETIMEDOUT ? 300 : 60000};
 	struct dray_port *port = NULL;
 	unsigned before = test_open_fds();
 	uint64_t start = clock_ns();
@@ -221,7 +222,7 @@ static void try_greeting(unsigned i)
 		fprintf(stderr, "greeting %u\n", i);
 	CHECK_EQ(ret, greetings[i].error);
 	CHECK(port == NULL);
-	CHECK(clock_ns() - start < 10000000000ull);
+	CHECK(clock_ns() - start < test_patience_ns());
 	CHECK_EQ(pthread_join(thread, NULL), 0);
 	CHECK_EQ(test_open_fds(), before);
 }

@@ -17,7 +17,7 @@ static struct dray_port *open_b(struct broker *broker, uint32_t spin_us)
 				 .directory = broker_directory(broker),
 				 .mode = DRAY_MODE_ADAPTIVE,
 				 .spin_us = spin_us,
-				 .timeout_ms = 10000};
+				 .timeout_ms = 60000};
 	struct dray_port *port = NULL;
 
 	CHECK_EQ(dray_open("b", &o, &port), 0);

@@ -74,7 +74,8 @@ static struct wire_message next_hello(struct dray_port *port, unsigned *count)
 
 static void try_session(bool with_peer)
 {
-	struct dray_options o = {.size = sizeof(o), .directory = fake_directory()};
+	struct dray_options o = {
+		.size = sizeof(o), .directory = fake_directory(), .timeout_ms = 60000};
 	struct session s = {.bell = -1};
 	struct dray_port *port;
 	struct wire_message m;
@@ -97,6 +98,7 @@ static void try_session(bool with_peer)
 	if (!with_peer)
 		close(s.bell);
 	CHECK_EQ(dray_close(port), 0);
+	fake_forget();
 }
 
 int main(void)

@@ -42,7 +42,8 @@ static void in_own_network(void)
 		   "link set drayt1 up"))
 		skip("needs ip(8) of iproute2 and veth");
 	UNTIL(running("drayt0") && running("drayt1"), usleep(1000));
-	usleep(10000); /* its queue is attached a moment later */
+	/* Its queue is attached under the same lock, which this command waits for. */
+	CHECK_EQ(system("ip link set drayt0 up && ip link set drayt1 up"), 0);
 }
 
 /* An Ethernet frame of a type that nobody else sends. */

@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The thread that owns a queue sleeps; another thread gives back what the sender waits for: it gets
- * it soon, not when the queue's thread wakes by itself.
+ * it, though the queue's thread never wakes by itself.
  */
-#include <poll.h>
 #include <pthread.h>
-#include <time.h>
 
 #include "memory.h"
-#include "test.h"
+#include "unending.h"
 
 #define ROUNDS 9
 #define ALL 4096
-#define SOON_NS 100000000u /* a sleeper looks by itself every 250 ms */
 /* CPU time in 300 ms of sleep: far above what it takes, and far below what polling does */
 #define IDLE_NS 100000000u
 
@@ -50,59 +47,46 @@ static unsigned use_up(struct pair *p)
 	return sent;
 }
 
-struct sleeper {
+struct waiter {
 	struct dray_port *port;
 	unsigned what;
+	struct sleeper sleeper;
 	pthread_t thread;
 	int result;
 };
 
 static void *sleep_on_it(void *argument)
 {
-	struct sleeper *s = argument;
+	struct waiter *w = argument;
 
-	s->result = dray_wait(s->port, 0, s->what, 20000);
+	sleeper = &w->sleeper;
+	w->result = dray_wait(w->port, 0, w->what, -1);
 	return NULL;
 }
 
-static int by_time(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 /* Give one back after the other; the sender takes each. */
-static void give_back(struct pair *p)
+static void give_back(struct pair *p, struct waiter *w)
 {
-	uint64_t ns[ROUNDS];
-
 	for (unsigned i = 0; i < ROUNDS; i++) {
-		uint64_t since;
-
-		usleep(10000); /* so that the thread sleeps again, most times */
-		since = clock_ns();
+		until_asleep(&w->sleeper);
 		test_release_elsewhere(&received[i]);
 		UNTIL(take_one(p->a), usleep(50));
-		ns[i] = clock_ns() - since;
 	}
-	qsort(ns, ROUNDS, sizeof(*ns), by_time);
-	CHECK(ns[ROUNDS / 2] < SOON_NS);
 }
 
 /* The thread waits for packets; one ends its wait. */
 static void while_waiting_for_packets(void)
 {
 	struct pair p = test_pair(NULL, DRAY_MODE_SLEEPING, 0);
-	struct sleeper s = {.port = p.b, .what = DRAY_WAIT_RX};
+	struct waiter w = {.port = p.b, .what = DRAY_WAIT_RX};
 	unsigned n = use_up(&p);
 
-	CHECK_EQ(pthread_create(&s.thread, NULL, sleep_on_it, &s), 0);
-	give_back(&p);
+	CHECK_EQ(pthread_create(&w.thread, NULL, sleep_on_it, &w), 0);
+	give_back(&p, &w);
 	test_release_elsewhere(&received[ROUNDS]);
 	test_send(p.a, 0, 64, 1);
-	CHECK_EQ(pthread_join(s.thread, NULL), 0);
-	CHECK_EQ(s.result, DRAY_WAIT_RX);
+	CHECK_EQ(pthread_join(w.thread, NULL), 0);
+	CHECK_EQ(w.result, DRAY_WAIT_RX);
 	dray_release(&received[ROUNDS + 1], n - ROUNDS - 1);
 	close_all(&p);
 }
@@ -111,14 +95,14 @@ static void while_waiting_for_packets(void)
 static void while_waiting_for_buffers(void)
 {
 	struct pair p = test_pair(NULL, DRAY_MODE_SLEEPING, 0);
-	struct sleeper s = {.port = p.b, .what = DRAY_WAIT_TX};
+	struct waiter w = {.port = p.b, .what = DRAY_WAIT_TX};
 	unsigned n = use_up(&p), mine = dray_tx_alloc(p.b, 0, allocated, ALL, 64);
 
-	CHECK_EQ(pthread_create(&s.thread, NULL, sleep_on_it, &s), 0);
-	give_back(&p);
+	CHECK_EQ(pthread_create(&w.thread, NULL, sleep_on_it, &w), 0);
+	give_back(&p, &w);
 	test_release_elsewhere(&allocated[0]);
-	CHECK_EQ(pthread_join(s.thread, NULL), 0);
-	CHECK_EQ(s.result, DRAY_WAIT_TX);
+	CHECK_EQ(pthread_join(w.thread, NULL), 0);
+	CHECK_EQ(w.result, DRAY_WAIT_TX);
 	dray_release(&received[ROUNDS], n - ROUNDS);
 	dray_release(&allocated[1], mine - 1);
 	close_all(&p);

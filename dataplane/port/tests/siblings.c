@@ -10,7 +10,7 @@
 
 #include "test.h"
 
-#define WAIT_MS 5000
+#define WAIT_MS 60000
 
 /* A program that opens its ports in turn, and waits on the port `first`. */
 struct end {

@@ -27,7 +27,7 @@ struct newer_stats {
 static int open_with(struct broker *b, size_t size, unsigned unknown_byte, uint8_t value)
 {
 	struct newer_options o = {
-		.known = {.size = size, .directory = broker_directory(b), .timeout_ms = 10000}};
+		.known = {.size = size, .directory = broker_directory(b), .timeout_ms = 60000}};
 	struct dray_port *port = NULL;
 	int ret;
 
@@ -48,7 +48,7 @@ static int open_with_reserved(struct broker *b, uint32_t value)
 {
 	struct dray_options o = {.size = sizeof(o),
 				 .directory = broker_directory(b),
-				 .timeout_ms = 10000,
+				 .timeout_ms = 60000,
 				 .reserved = value};
 	struct dray_port *port = NULL;
 	int ret = dray_open("a", &o, &port);

@@ -17,7 +17,7 @@ struct dray_port *test_open(struct broker *broker, const char *name, uint32_t mo
 				       .directory = broker_directory(broker),
 				       .mode = mode,
 				       .flags = flags,
-				       .timeout_ms = 10000};
+				       .timeout_ms = 60000};
 	struct dray_port *port = NULL;
 	int ret = dray_open(name, &options, &port);
 

@@ -188,15 +188,20 @@ int call_connect(struct sock *sock, int fd, const struct sockaddr *address, sock
 	return call_connectx(sock, fd, address, address_size(address->sa_family), NULL);
 }
 
-/* What accept takes, if there is one; the byte on the pair says whether there are more. */
-static struct socket *take(struct sock *sock, int fd)
+/*
+ * What accept takes, if there is one, and its peer's address, which only usrsctp_accept knows for
+ * sure: right afterwards the association may be gone. The byte on the pair says whether there are
+ * more.
+ */
+static struct socket *take(struct sock *sock, int fd, struct sockaddr_storage *peer)
 {
+	socklen_t size = sizeof(*peer);
 	struct socket *so;
 	char byte;
 	int error;
 
 	pthread_mutex_lock(&sock->lock);
-	so = usrsctp_accept(sock->so, NULL, NULL);
+	so = usrsctp_accept(sock->so, (struct sockaddr *)peer, &size);
 	error = errno;
 	if (sock->token && !(usrsctp_get_events(sock->so) & SCTP_EVENT_READ))
 		sock->token = REAL(recv)(fd, &byte, 1, MSG_DONTWAIT) != 1;
@@ -206,8 +211,8 @@ static struct socket *take(struct sock *sock, int fd)
 	return so;
 }
 
-/* What an accepted socket has of its listener, and the peer's address. */
-static void name_accepted(struct sock *listener, int fd, struct sockaddr *address, socklen_t *size)
+/* What an accepted socket has of its listener. */
+static void inherit(struct sock *listener, int fd)
 {
 	struct sock *accepted = sock_get(fd);
 
@@ -215,14 +220,12 @@ static void name_accepted(struct sock *listener, int fd, struct sockaddr *addres
 		return;
 	if (listener->bound)
 		sock_bound(accepted);
-	/* A peer that is gone again has no address; Linux gives none either. */
-	if (address && size && call_getpeername(accepted, address, size) < 0)
-		*size = 0;
 	sock_put(accepted);
 }
 
 int call_accept(struct sock *sock, int fd, struct sockaddr *address, socklen_t *size, int flags)
 {
+	struct sockaddr_storage peer = {0};
 	struct socket *so;
 	int made, result;
 
@@ -230,7 +233,7 @@ int call_accept(struct sock *sock, int fd, struct sockaddr *address, socklen_t *
 		return -EOPNOTSUPP;
 	if (flags & ~(SOCK_NONBLOCK | SOCK_CLOEXEC) || !sock->listening)
 		return -EINVAL;
-	while (!(so = take(sock, fd))) {
+	while (!(so = take(sock, fd, &peer))) {
 		if (errno != EAGAIN || !call_waits(fd, 0))
 			return -errno;
 		result = sock_wait(sock, fd, POLLIN, sock->receive_ms);
@@ -240,7 +243,9 @@ int call_accept(struct sock *sock, int fd, struct sockaddr *address, socklen_t *
 	made = sock_open(sock->family, SOCK_STREAM, flags, so);
 	if (made < 0)
 		return -errno;
-	name_accepted(sock, made, address, size);
+	inherit(sock, made);
+	peer = address_for(sock->family, &peer);
+	address_give((struct sockaddr *)&peer, address, size);
 	return made;
 }
 
@@ -257,7 +262,7 @@ int call_peeloff(struct sock *sock, int32_t id, int flags)
 	made = sock_open(sock->family, SOCK_STREAM, flags, so);
 	if (made < 0)
 		return -errno;
-	name_accepted(sock, made, NULL, NULL);
+	inherit(sock, made);
 	return made;
 }
 

@@ -12,7 +12,8 @@
 #include "real.h"
 #include "sock.h"
 
-#define PART_MS 1000 /* the pump, which has written the begin of a frame, gets this to go on */
+/* The pump, which has written the begin of a frame, gets this to go on: it may have no CPU. */
+#define PART_MS 60000
 
 /* `size` bytes, or what is there of them: 0 at the end, -EAGAIN if there is nothing. */
 static ssize_t some(int fd, void *to, size_t size, int flags)

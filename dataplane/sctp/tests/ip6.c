@@ -33,12 +33,16 @@ static void server(void)
 	CHECK(memcmp(&from.sin6_addr, &peer.sin6_addr, 16) == 0);
 	CHECK_EQ(sendto(many, text, 4, 0, ADDRESS(from), size), 4);
 	rig_meet();
+	rig_meet(); /* the association has ended */
+	from = (struct sockaddr_in6){0};
 	size = sizeof(from);
 	fd = accept(one, ADDRESS(from), &size);
 	CHECK(fd >= 0);
+	CHECK_EQ(size, sizeof(from));
 	CHECK_EQ(from.sin6_family, AF_INET6);
 	CHECK(IN6_IS_ADDR_V4MAPPED(&from.sin6_addr));
 	CHECK_EQ(recv(fd, text, sizeof(text), 0), 3);
+	CHECK_EQ(recv(fd, text, sizeof(text), 0), 0);
 }
 
 static void client(void)
@@ -60,7 +64,10 @@ static void client(void)
 	rig_meet();
 	fd = rig_connect(PORT);
 	CHECK_EQ(send(fd, "ip4", 3, 0), 3);
+	CHECK_EQ(shutdown(fd, SHUT_WR), 0);
+	CHECK_EQ(recv(fd, text, sizeof(text), 0), 0);
 	CHECK_EQ(close(fd), 0);
+	rig_meet();
 }
 
 int main(int argc, char **argv)

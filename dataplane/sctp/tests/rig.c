@@ -10,7 +10,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-#define PATIENCE 15 /* s; then a process is stuck */
+#define PATIENCE 60 /* s; then a process is stuck */
 
 bool rig_udp;
 static int to_other, from_other;

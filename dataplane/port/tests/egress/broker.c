@@ -165,8 +165,9 @@ static bool has_broker(struct dray_port *port)
 
 static void try_greeting(unsigned i)
 {
-	struct dray_options o = {
-		.size = sizeof(o), .directory = fake_directory(), .timeout_ms = 300};
+	struct dray_options o = {.size = sizeof(o),
+				 .directory = fake_directory(),
+				 .timeout_ms = greetings[i].error == -ETIMEDOUT ? 300 : 60000};
 	struct session s = {.greeting = greetings[i].greeting};
 	unsigned before = test_open_fds();
 	struct dray_port *port = NULL;
@@ -182,6 +183,7 @@ static void try_greeting(unsigned i)
 		UNTIL(atomic_load(&s.over), test_service(port, NULL));
 		CHECK(!has_broker(port));
 		CHECK_EQ(dray_close(port), 0);
+		fake_forget();
 	}
 	CHECK_EQ(pthread_join(thread, NULL), 0);
 	CHECK_EQ(test_open_fds(), before);
@@ -244,7 +246,8 @@ static void *serve(void *argument)
 
 static void try_later(uint32_t classes)
 {
-	struct dray_options o = {.size = sizeof(o), .directory = fake_directory()};
+	struct dray_options o = {
+		.size = sizeof(o), .directory = fake_directory(), .timeout_ms = 60000};
 	struct later s = {.first = classes ? order(classes) : (struct wire_classes){0}};
 	struct dray_port *port;
 	pthread_t thread;
@@ -256,6 +259,7 @@ static void try_later(uint32_t classes)
 		usleep(1000);
 	});
 	CHECK_EQ(dray_close(port), 0);
+	fake_forget();
 	CHECK_EQ(pthread_join(thread, NULL), 0);
 }
 
