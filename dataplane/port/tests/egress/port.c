@@ -202,7 +202,7 @@ static void rebound(void)
 	struct broker_options o = options_of(DISCIPLINE_PFIFO, 300);
 	struct pair p;
 
-	o.classes.rate = RATE / 1000; /* few leave before the peer does */
+	o.classes.rate = RATE / 200; /* few leave before the peer does */
 	p = test_pair(&o, DRAY_MODE_BUSY, 0);
 	send_all(p.a, 200, 0);
 	CHECK_EQ(dray_close(p.b), 0);
