@@ -24,18 +24,18 @@ func TestSentencesAreShort(t *testing.T) {
 }
 
 func TestConditionsAreNotPlaces(t *testing.T) {
-	docs, code := "", ""
+	var docs, code strings.Builder
 	for _, name := range tracked(t, "*.md") {
 		for _, p := range paragraphs(content(t, name)) {
-			docs += p.text + "\n"
+			docs.WriteString(p.text + "\n")
 		}
 	}
 	for _, name := range tracked(t, "*.go", "*.c", "*.h") {
 		for _, m := range comment.FindAllStringSubmatch(content(t, name), -1) {
-			code += m[1] + "\n"
+			code.WriteString(m[1] + "\n")
 		}
 	}
-	for name, prose := range map[string]string{"documents": docs, "comments": code} {
+	for name, prose := range map[string]string{"documents": docs.String(), "comments": code.String()} {
 		places, conditions := wheres(prose)
 		if float64(places) > maxWhere*float64(conditions) {
 			t.Errorf("%s have %d \"where\" and %d \"if\" or \"when\": say \"if\" for a condition and \"when\" for a time", name, places, conditions)
