@@ -6,7 +6,8 @@
 # The part short, `make test`, covers the whole product:
 #
 #   program   test/e2e, the program as its user runs it
-#   kernel    every package that starts goroutines or changes the kernel's state, one package after another
+#   links     the packages of links: every transport, one package after another
+#   kernel    every other package that starts goroutines or changes the kernel's state, one after another
 #   sanitize  each C project, built with AddressSanitizer and UBSan
 #   check     lint, and the packages that start no goroutine. It waits for nothing, so it gets what the other lanes leave of the CPUs.
 #   kube      the unit tests of the module kube, after sanitize
@@ -39,6 +40,7 @@ go=$(scripts/find-go.sh)
 PATH="$(dirname "$go"):$PATH" # tools and tests call go by its name
 # Their tests run programs, which are not built for the race detector.
 readonly programs='/test/(e2e|docs)$'
+readonly transports='/internal/link(/|$)'
 readonly guests='/internal/function/(guest|lab|vm)(/|$)'
 # The race detector can find nothing in these, for they start no goroutine: a test in
 # test/style reads this line and looks. They compute, and it would take six times as long.
@@ -76,7 +78,13 @@ program_lane() { plain -skip "$(long_tests test/e2e)" ./test/e2e; }
 
 kernel_lane() {
 	local chosen
-	mapfile -t chosen < <(packages -v "$programs|$guests|$sequential")
+	mapfile -t chosen < <(packages -v "$programs|$transports|$guests|$sequential")
+	raced "${chosen[@]}"
+}
+
+links_lane() {
+	local chosen
+	mapfile -t chosen < <(packages "$transports")
 	raced "${chosen[@]}"
 }
 
@@ -238,11 +246,12 @@ case $part in
 short)
 	lane program
 	lane kernel
+	lane links
 	lane sanitize
 	lane check
 	finish sanitize
 	lane kube
-	finish program kernel kube check
+	finish program kernel links kube check
 	;;
 long)
 	lane guest
