@@ -61,7 +61,7 @@ var suiteFaults = map[string]struct {
 		return nil
 	}}, testPorts, "but f1u has"},
 	"the link is slow": {faulty{extra: func(s transport.Spec, _ *transport.Build) error {
-		return s.Ends[0].Netns.SetQdisc(s.Ends[0].Name, host.Qdisc{Kind: "tbf", Rate: 5e6})
+		return s.Ends[0].Netns.SetQdisc(s.Ends[0].Name, host.Qdisc{Kind: "tbf", Rate: slowest / 4})
 	}}, throughput, "which no working link is as slow as"},
 	"a namespace stays open": {faulty{}, func(t *testing.T, d transport.Driver) {
 		before, _ := leaks(t)

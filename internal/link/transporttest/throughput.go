@@ -16,8 +16,12 @@ import (
 	"github.com/drayage/dray/test/testenv"
 )
 
+// slowest is less than a link carries in a second on a machine that is busy with all other
+// tests, in bit/s.
+const slowest = 2e6
+
 // testThroughput runs iperf3 over the link and logs the throughput; only a
-// link that carries nothing is an error.
+// link that carries almost nothing is an error.
 func testThroughput(t *testing.T, d transport.Driver, o Options) {
 	testenv.Program(t, "iperf3")
 	r := NewRig(t, d, o)
@@ -54,7 +58,7 @@ func testThroughput(t *testing.T, d transport.Driver, o Options) {
 	testenv.Must(t, json.Unmarshal(result.Bytes(), &parsed))
 	rate := parsed.End.Received.BitsPerSecond
 	t.Logf("iperf3 over %s: %.2f Gbit/s", d.Name(), rate/1e9)
-	if rate <= 0 {
-		t.Errorf("iperf3 over %s: %.0f bit/s", d.Name(), rate)
+	if rate < slowest {
+		t.Errorf("iperf3 over %s: %.0f bit/s, which no working link is as slow as", d.Name(), rate)
 	}
 }
