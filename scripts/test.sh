@@ -45,6 +45,7 @@ readonly guests='/internal/function/(guest|lab|vm)(/|$)'
 # The race detector can find nothing in these, for they start no goroutine: a test in
 # test/style reads this line and looks. They compute, and it would take six times as long.
 readonly sequential='/(internal/(spec|plan|result)|experiments|images|test/(depcheck|hardening|style))(/|$)'
+readonly linted='/test/(depcheck|style)$' # scripts/lint.sh tests them
 readonly hardened='/test/hardening$' # it reads what the lane projects builds
 readonly c_projects=(port gen iq pmd vnf sctp)
 start=$SECONDS
@@ -52,8 +53,7 @@ declare -A lanes # the process of each
 
 # go_test runs the tests of packages. Lint has vetted them.
 go_test() {
-	"$go" test -v -vet=off -count=1 -timeout 40m -trimpath "$@" 2>&1 |
-		{ grep -v --line-buffered -E '\[no test files\]|^=== (PAUSE|CONT|NAME)' || true; }
+	"$go" test -v -vet=off -count=1 -timeout 40m -trimpath "$@"
 }
 
 plain() { CGO_ENABLED=0 go_test "$@"; }
@@ -99,7 +99,7 @@ check_lane() {
 	local chosen status=0
 	renice -n 15 -p "$BASHPID" >/dev/null
 	step scripts/lint.sh sources || status=1
-	mapfile -t chosen < <(packages "$sequential" | grep -vE "$hardened")
+	mapfile -t chosen < <(packages "$sequential" | grep -vE "$hardened|$linted")
 	plain "${chosen[@]}" || status=1
 	return "$status"
 }
@@ -161,10 +161,12 @@ cluster_lane() {
 
 # brief leaves out the names of tests that passed. It keeps them in lanes in which one test can take minutes.
 brief() {
+	local noise='\[no test files\]|^=== (PAUSE|CONT|NAME)'
 	case $1 in
-	program | flows | guest | cluster) cat ;;
-	*) grep -v --line-buffered -E '^ *(=== RUN|--- PASS|PASS$)' || true ;;
+	program | flows | guest | cluster) ;;
+	*) noise+='|^ *(=== RUN|--- PASS|PASS$)' ;;
 	esac
+	grep -v --line-buffered -E "$noise" || true
 }
 
 # timed runs a lane, and notes its minutes and CPU seconds.
@@ -177,13 +179,16 @@ timed() {
 	return "$status"
 }
 
-# lane starts a lane as a job of its own.
+# lane starts a lane as a job of its own, and shows its log. The log is a file and no pipe: a process that a test left would keep a
+# pipe open, and the lane would never end.
 lane() {
-	local name=$1
+	local name=$1 log=out/test-$1.txt
+	: >"$log"
 	set -m # so that stop can end all of it
-	(timed "$name" "${name}_lane" 2>&1 </dev/null | tee "out/test-$name.txt" | brief "$name" | sed -u "s/^/$name: /") &
+	timed "$name" "${name}_lane" >"$log" 2>&1 </dev/null &
 	set +m
 	lanes[$name]=$!
+	tail --pid=$! --lines=+1 --sleep-interval=0.5 -f "$log" | brief "$name" | sed -u "s/^/$name: /" &
 }
 
 # finish waits for lanes.

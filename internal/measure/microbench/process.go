@@ -212,14 +212,12 @@ func innermost(pid int) int {
 // innermost is the process itself, or the program that it wraps.
 func (p *process) innermost() int { return innermost(p.cmd.Process.Pid) }
 
-// kill ends the process.
+// kill ends the process and its descendants, also if they are stopped.
 func (p *process) kill() {
 	if p == nil {
 		return
 	}
-	if p.alive() {
-		_ = p.cmd.Process.Kill() // it may have just ended
-	}
+	p.signal(unix.SIGKILL)
 	<-p.finished
 }
 

@@ -10,9 +10,12 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // A process's children are found whichever of its threads started them, and the
@@ -64,6 +67,28 @@ func script(t *testing.T, text string) *process {
 	}
 	t.Cleanup(p.kill)
 	return p
+}
+
+// TestAStoppedProcessIsKilled with what it has started: a stopped one would never end by itself.
+func TestAStoppedProcessIsKilled(t *testing.T) {
+	p := script(t, "sleep 1000 & echo $!; wait")
+	if !p.says(context.Background(), 0, "\n", answerWithin) {
+		t.Fatal("the process prints nothing")
+	}
+	child, err := strconv.Atoi(strings.TrimSpace(p.logFrom(0)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.signal(unix.SIGSTOP)
+	p.kill()
+	for end := time.Now().Add(answerWithin); unix.Kill(child, 0) == nil; time.Sleep(10 * time.Millisecond) {
+		if state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", child)); err == nil && strings.Contains(string(state), ") Z ") {
+			return // nobody has waited for it yet
+		}
+		if time.Now().After(end) {
+			t.Fatal("its child is still there")
+		}
+	}
 }
 
 func TestProcessTalks(t *testing.T) {
