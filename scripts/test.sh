@@ -23,6 +23,8 @@
 #   cluster   Drayage on a Kubernetes cluster of two nodes, after all others: a node that is slow to answer looks like one that has
 #             died
 #
+# Each part begins with the lane compile, so that what the others take does not depend on caches.
+#
 # Each line of output begins with its lane. The log of each is out/test-LANE.txt. The output ends with the slowest tests, the CPU
 # seconds of each lane next to its budget (scripts/test-budget.txt), and the lane, the test and the log of whatever failed. A lane
 # that takes a third more than its budget fails.
@@ -36,6 +38,13 @@ export DRAY_TEST_STRICT=1
 # Each test program and helper process would otherwise sleep a second before it ends.
 export GORACE=atexit_sleep_ms=0
 readonly part=${1:-}
+case $part in
+short | long) ;;
+*)
+	echo "test: error: '$part' is neither short nor long" >&2
+	exit 2
+	;;
+esac
 go=$(scripts/find-go.sh)
 PATH="$(dirname "$go"):$PATH" # tools and tests call go by its name
 # Their tests run programs, which are not built for the race detector.
@@ -120,15 +129,33 @@ guest_lane() {
 	return "$status"
 }
 
+# kinds prints the builds of a C project in the part long. Debian has the libraries that pmd and sctp link for one architecture at a
+# time, and ThreadSanitizer does not see DPDK's threads.
+kinds() {
+	case $1 in
+	pmd) echo plain ;;
+	sctp) echo plain tsan ;;
+	*) echo plain tsan aarch64 ;;
+	esac
+}
+
+compile_lane() {
+	local project kind kinds=(asan) status=0
+	if [ "$part" = short ]; then
+		CGO_ENABLED=1 step "$go" build -trimpath -race ./... || status=1
+		(cd kube && GOTOOLCHAIN=auto CGO_ENABLED=1 step "$go" build -trimpath -race ./...) || status=1
+	fi
+	for project in "${c_projects[@]}"; do
+		[ "$part" = short ] || read -r -a kinds < <(kinds "$project")
+		for kind in "${kinds[@]}"; do step dataplane/build.sh --tests "$project" "$kind" || status=1; done
+	done
+	return "$status"
+}
+
 projects_lane() {
 	local project kinds chosen status=0
 	for project in "${c_projects[@]}"; do
-		kinds=(plain tsan aarch64)
-		# Debian has the libraries that they link for one architecture at a time, and ThreadSanitizer does not see DPDK's threads.
-		case $project in
-		pmd) kinds=(plain) ;;
-		sctp) kinds=(plain tsan) ;;
-		esac
+		read -r -a kinds < <(kinds "$project")
 		dataplane/test.sh "$project" "${kinds[@]}" || status=1
 	done
 	mapfile -t chosen < <(packages "$hardened")
@@ -220,16 +247,16 @@ slowest() {
 	done | sort -rn | sed -n 1,30p
 }
 
-# budgets prints the CPU seconds of each lane next to its budget. A lane that takes a third more is broken.
+# budgets prints the CPU seconds of each lane next to its budget, if it has one. A lane that takes a third more fails.
 budgets() {
 	local name used budget sum=0 whole=0
 	printf '%-10s %8s %8s %8s\n' lane seconds CPU budget
 	for name in "${ended[@]}"; do
 		read -r -a used <"out/test-$name.time"
 		budget=$(awk -v lane="$name" '$1 == lane { print $2 }' scripts/test-budget.txt)
-		printf '%-10s %8d %8d %8d\n' "$name" "${used[0]}" $((used[1] + used[2])) "$budget"
-		sum=$((sum + used[1] + used[2])) whole=$((whole + budget))
-		((3 * (used[1] + used[2]) <= 4 * budget)) || over+=("$name")
+		printf '%-10s %8d %8d %8s\n' "$name" "${used[0]}" $((used[1] + used[2])) "${budget:--}"
+		sum=$((sum + used[1] + used[2])) whole=$((whole + ${budget:-0}))
+		[ -z "$budget" ] || ((3 * (used[1] + used[2]) <= 4 * budget)) || over+=("$name")
 	done
 	printf '%-10s %8d %8d %8d\n' "$part" $((SECONDS - start)) "$sum" "$whole"
 }
@@ -246,6 +273,13 @@ trap 'stop 143' TERM HUP
 
 mkdir -p out
 failed=() ended=() over=()
+printf '\n== compiling for the part %s\n' "$part"
+lane compile
+finish compile
+[ ${#failed[@]} -eq 0 ] || {
+	summary compile
+	exit 1
+}
 printf '\n== testing, part %s, in lanes; kernel tests use namespaces of their own\n' "$part"
 case $part in
 short)
@@ -270,10 +304,6 @@ long)
 	finish guest guides packages extra
 	lane cluster
 	finish cluster
-	;;
-*)
-	echo "test: error: '$part' is neither short nor long" >&2
-	exit 2
 	;;
 esac
 # Once more at the end, which is all that some people read.
