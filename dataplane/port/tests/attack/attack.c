@@ -50,17 +50,24 @@ static int await(pid_t pid, uint64_t until, const struct tally *t)
 	return status;
 }
 
+void attack_end_with(pid_t parent)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(1);
+}
+
 static void live_once(const char *port, attack_life *life, struct tally *t, uint64_t *seed,
 		      uint64_t end)
 {
 	uint64_t now = clock_ns(), until = now + scribble_random(seed) % LIFE_NS;
-	pid_t pid = fork();
+	pid_t self = getpid(), pid = fork();
 	int status;
 
 	CHECK(pid >= 0);
 	until = until < end ? until : end;
 	if (pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		attack_end_with(self);
 		life(port, t, *seed, until);
 		_exit(0);
 	}

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /* What one attacker has done, in memory that its lives share; printed as JSON, again and again. */
 struct tally {
@@ -20,6 +21,9 @@ typedef void attack_life(const char *port, struct tally *tally, uint64_t seed, u
 
 /* usage: PROGRAM PORT SECONDS SEED. Lives follow each other; some are killed. */
 int attack_main(int argc, char **argv, attack_life *life);
+
+/* In a child: ends when its parent does, also if the parent was killed before this call. */
+void attack_end_with(pid_t parent);
 
 /* Where the ports of this function are. */
 const char *attack_directory(void);

@@ -14,7 +14,6 @@
 #include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -51,6 +50,8 @@ static void escaped(const char *what)
 /* They end when this process does. */
 static void processes(void)
 {
+	pid_t self = getpid();
+
 	for (unsigned i = 0; i < MOST; i++) {
 		pid_t pid = fork();
 
@@ -58,7 +59,7 @@ static void processes(void)
 		if (pid < 0)
 			break;
 		if (pid == 0) {
-			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			attack_end_with(self);
 			for (;;)
 				pause();
 		}
