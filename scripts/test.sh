@@ -7,6 +7,7 @@
 #
 #   program   test/e2e, the program as its user runs it
 #   links     the packages of links: every transport, one package after another
+#   switches  those whose tests start a switch in user space, and wait for it most of the time
 #   kernel    every other package that starts goroutines or changes the kernel's state, one after another
 #   sanitize  each C project, built with AddressSanitizer and UBSan
 #   check     lint, and the packages that start no goroutine. It waits for nothing, so it gets what the other lanes leave of the CPUs.
@@ -50,6 +51,7 @@ PATH="$(dirname "$go"):$PATH" # tools and tests call go by its name
 # Their tests run programs, which are not built for the race detector.
 readonly programs='/test/(e2e|docs)$'
 readonly transports='/internal/link(/|$)'
+readonly switches='/internal/link/(ovs|ovsdpdk|ovsvxlan|vhost|vhostuser|vpp)$'
 readonly guests='/internal/function/(guest|lab|vm)(/|$)'
 # The race detector can find nothing in these, for they start no goroutine: a test in
 # test/style reads this line and looks. They compute, and it would take six times as long.
@@ -83,7 +85,7 @@ step() {
 	}
 }
 
-program_lane() { plain -skip "$(long_tests test/e2e)" ./test/e2e; }
+program_lane() { plain -parallel 4 -skip "$(long_tests test/e2e)" ./test/e2e; }
 
 kernel_lane() {
 	local chosen
@@ -93,7 +95,13 @@ kernel_lane() {
 
 links_lane() {
 	local chosen
-	mapfile -t chosen < <(packages "$transports")
+	mapfile -t chosen < <(packages "$transports" | grep -vE "$switches")
+	raced "${chosen[@]}"
+}
+
+switches_lane() {
+	local chosen
+	mapfile -t chosen < <(packages "$switches")
 	raced "${chosen[@]}"
 }
 
@@ -144,6 +152,9 @@ compile_lane() {
 	if [ "$part" = short ]; then
 		CGO_ENABLED=1 step "$go" build -trimpath -race ./... || status=1
 		(cd kube && GOTOOLCHAIN=auto CGO_ENABLED=1 step "$go" build -trimpath -race ./...) || status=1
+		(cd kube/test/tools && GOTOOLCHAIN=auto CGO_ENABLED=0 GOFLAGS=-trimpath step "$go" tool -n helm) || status=1
+	else
+		step kube/cluster/build.sh programs || status=1
 	fi
 	for project in "${c_projects[@]}"; do
 		[ "$part" = short ] || read -r -a kinds < <(kinds "$project")
@@ -286,11 +297,12 @@ short)
 	lane program
 	lane kernel
 	lane links
+	lane switches
 	lane sanitize
 	lane check
 	finish sanitize
 	lane kube
-	finish program kernel links kube check
+	finish program kernel links switches kube check
 	;;
 long)
 	lane guest
