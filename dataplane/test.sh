@@ -7,7 +7,11 @@
 # usage: dataplane/test.sh port|gen|iq|pmd|vnf|sctp plain|asan|tsan|aarch64...
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
-readonly project=${1:?port, gen, iq, pmd, vnf or sctp}
+[ $# -ge 2 ] || {
+	echo 'usage: dataplane/test.sh port|gen|iq|pmd|vnf|sctp plain|asan|tsan|aarch64...' >&2
+	exit 2
+}
+readonly project=$1
 passed=0 failed=0 skipped=0 logs=()
 
 # of prints the number after a label in meson's summary; 0 if there is none.
@@ -39,4 +43,4 @@ for kind in "${@:2}"; do run "$kind"; done
 # Once more, for readers of only the end of the output.
 [ "$failed" -eq 0 ] || grep -HE -m 8 -A 6 ' (FAIL|TIMEOUT|ERROR) ' "${logs[@]}" || true
 printf '\n%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
-[ "$failed" -eq 0 ] && [ $# -gt 1 ]
+[ "$failed" -eq 0 ]
