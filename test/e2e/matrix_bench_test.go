@@ -53,14 +53,12 @@ func benchRecords(t *testing.T, dir string) []record.Trial {
 	return trials
 }
 
-// trialIDs are the ids of records without an error, each exactly once.
+// trialIDs are the ids of records of trials that did not fail, each exactly once.
 func trialIDs(t *testing.T, trials []record.Trial) []string {
 	t.Helper()
 	var ids []string
 	for _, trial := range trials {
-		if trial.Error != "" {
-			t.Errorf("%s: %s", trial.ID, trial.Error)
-		}
+		testenv.Measured(t, trial.ID, trial.Error)
 		ids = append(ids, trial.ID)
 	}
 	slices.Sort(ids)

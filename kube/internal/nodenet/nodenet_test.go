@@ -61,7 +61,8 @@ func makeNode() error {
 		host.HostNetns.AddAddr("eth0", netip.MustParsePrefix(nodeAddress+"/24")))
 }
 
-// start runs this test as a server or a keeper. The namespace of the node outlives both.
+// start runs this test as a server or a keeper. The namespace of the node outlives both. A keeper listens when start returns: a
+// half that is made earlier is kept only later, and a server that dies in between loses it.
 func start(t *testing.T, role, dir string, node *os.File) *exec.Cmd {
 	t.Helper()
 	c := exec.Command("nsenter", "--net=/proc/self/fd/3", os.Args[0])
@@ -72,7 +73,24 @@ func start(t *testing.T, role, dir string, node *os.File) *exec.Cmd {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { kill(c) })
+	if role == "keeper" {
+		awaitKeeper(t, dir)
+	}
 	return c
+}
+
+// awaitKeeper waits until a keeper answers, whatever it has.
+func awaitKeeper(t *testing.T, dir string) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		_, err := Kept(t.Context(), dir)
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
 }
 
 type testWriter struct{ t *testing.T }
