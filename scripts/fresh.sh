@@ -7,7 +7,8 @@
 #
 # The new system gets from this host: the committed HEAD of this repository, CA
 # certificates, apt's mirror and proxy, the Go proxy settings, name servers, the sources
-# in DRAY_DPDK_SOURCE, and the packages in out/deb; those that are made there come back.
+# in DRAY_DPDK_SOURCE, and the packages in out/deb; those that are made there come back. scripts/needs.sh also has it begin with what
+# an earlier one downloaded and built (DRAY_FRESH_SEED), and without a Debian package (DRAY_FRESH_WITHOUT).
 # It runs in mount, PID, IPC, UTS and cgroup namespaces of its own and shares
 # the host's network. Nothing stays: it is removed at the end, on Ctrl-C, and
 # after a SIGKILL by the next call.
@@ -138,6 +139,24 @@ clone() {
 	say "cloned $("${git[@]}" -C "$repo" describe --always --tags "$head")"
 }
 
+# seed puts downloaded packages and builds of an earlier new system there, and leaves a package out of its lists (scripts/needs.sh).
+seed() {
+	local root=$1
+	if [ -d "${DRAY_FRESH_SEED:-}" ]; then
+		cp -a "$DRAY_FRESH_SEED/." "$root/"
+	fi
+	[ -z "${DRAY_FRESH_WITHOUT:-}" ] || sed -i -E "/ $DRAY_FRESH_WITHOUT\"?\$/d" "$root/root/dray/scripts/setup.sh"
+}
+
+harvest() {
+	local root=$1 part
+	for part in var/cache/apt/archives root/.cache root/go; do
+		[ -d "$root/$part" ] || continue
+		mkdir -p "$DRAY_FRESH_SEED/$part"
+		cp -a --update "$root/$part/." "$DRAY_FRESH_SEED/$part/"
+	done
+}
+
 # environment prints what the new system may know of this host's environment.
 environment() {
 	local name go value
@@ -244,8 +263,23 @@ commands() {
 	exit "$failed"
 }
 
+# start_in makes targets in a root file system, in a job of its own, so that Ctrl-C reaches this script at once.
+start_in() {
+	local environment
+	make_cgroups
+	mapfile -t environment < <(environment)
+	set -m
+	(
+		join_cgroups
+		exec env -i HOME=/root LANG=C.UTF-8 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+			"${environment[@]}" setpriv --pdeathsig KILL unshare --cgroup "$self" --enter "$@"
+	) </dev/null &
+	child=$!
+	set +m
+}
+
 main() {
-	local suite root environment
+	local suite root
 	case ${1:-12} in
 	12) suite=bookworm ;;
 	13) suite=trixie ;;
@@ -271,19 +305,11 @@ main() {
 	chmod 755 "$root"
 	bootstrap "$suite" "$root"
 	clone "$root"
-	make_cgroups
-	mapfile -t environment < <(environment)
-
-	set -m # a job of its own, so that Ctrl-C reaches this script at once
-	(
-		join_cgroups
-		exec env -i HOME=/root LANG=C.UTF-8 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-			"${environment[@]}" setpriv --pdeathsig KILL unshare --cgroup "$self" --enter "$root" "$@"
-	) </dev/null &
-	child=$!
-	set +m
+	seed "$root"
+	start_in "$root" "$@"
 	local status=0
 	wait "$child" || status=$?
+	[ -z "${DRAY_FRESH_SEED:-}" ] || harvest "$root"
 	if [ -d "$root/root/dray/out/deb" ]; then
 		mkdir -p "$repo/out/deb"
 		cp -r --update "$root/root/dray/out/deb/." "$repo/out/deb/"

@@ -26,7 +26,6 @@ ip          iproute2
 tc          iproute2
 ping        iputils-ping
 ethtool     ethtool
-ps          procps
 runc        runc
 ovs-vsctl    openvswitch-switch
 ovs-vswitchd openvswitch-switch
@@ -49,6 +48,7 @@ containerd    containerd
 make          make
 osmo-ggsn     osmo-ggsn
 sgsnemu       osmo-ggsn
+pgrep         procps
 prometheus    prometheus
 promtool      prometheus
 redis-cli     redis-tools
@@ -62,13 +62,13 @@ xz            xz-utils
 '
 readonly deb_needs='
 dh        debhelper
-fakeroot  fakeroot
 lintian   lintian
 '
 readonly kube_needs='
 busybox   busybox-static
 etcd      etcd-server
 openssl   openssl
+pgrep     procps
 redis-server redis-server
 '
 # What the rows of experiments measure with.

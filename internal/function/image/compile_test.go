@@ -192,6 +192,7 @@ func whenItWaits(ctx context.Context, then func()) {
 // scriptEnds fails if the waiting build script still runs after a while.
 func scriptEnds(t *testing.T) {
 	t.Helper()
+	testenv.Program(t, "pgrep")
 	for deadline := time.Now().Add(testenv.Patient(30 * time.Second)); ; time.Sleep(10 * time.Millisecond) {
 		if exec.Command("pgrep", "--full", "^sleep 4321$").Run() != nil {
 			return

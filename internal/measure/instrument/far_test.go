@@ -98,9 +98,11 @@ func TestAFarTrialIsCancelled(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || time.Since(start) > 30*time.Second {
 		t.Errorf("after %v: %v", time.Since(start), err)
 	}
-	out, _ := exec.Command("pgrep", "-f", "touch "+began).Output()
-	if len(out) > 0 {
-		t.Errorf("left: %s", out)
+	testenv.Program(t, "pgrep")
+	out, err := exec.Command("pgrep", "-f", "touch "+began).Output()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 1 {
+		t.Errorf("left: %s, %v", out, err)
 	}
 }
 
