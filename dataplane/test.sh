@@ -35,6 +35,12 @@ run() {
 	failed=$((failed + $(of Fail "$log") + $(of Timeout "$log")))
 	skipped=$((skipped + $(of Skipped "$log")))
 	logs+=("$log")
+	missed "$dir/meson-logs/testlog.txt"
+}
+
+# missed counts a test that skipped because a program is missing as failed on a machine that scripts/setup.sh prepared.
+missed() {
+	[ -z "${DRAY_TEST_STRICT:-}" ] || ! grep -hoE '[^ ]+ is missing \(Debian: .*' "$1" | sort -u | sed 's/^/FAIL  /' | grep . || failed=$((failed + 1))
 }
 
 # A sanitizer's exit status is not that of a skipped or a passed test.

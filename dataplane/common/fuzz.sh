@@ -11,7 +11,7 @@ mkdir -p "$out/corpus"
 type -P clang >/dev/null || { echo "clang is missing (Debian: clang)"; exit 77; }
 echo 'int LLVMFuzzerTestOneInput(const char *d, unsigned long n) { return d && n == 1; }' >"$out/probe.c"
 clang -fsanitize="fuzzer,$sanitizers" "$out/probe.c" -o "$out/probe" 2>/dev/null ||
-	{ echo "clang has no libFuzzer (Debian: libclang-rt-14-dev, or that of your clang)"; exit 77; }
+	{ echo "libFuzzer is missing (Debian: libclang-rt-14-dev, or that of your clang)"; exit 77; }
 mapfile -t flags < <("$(dirname "${BASH_SOURCE[0]}")/flags.sh" compile "$sanitizers" 1 "$(uname -m)")
 clang -std=gnu11 "${flags[@]}" -g -O1 -fsanitize="fuzzer,$sanitizers" "$@" -o "$out/fuzz" || exit 1
 inputs=("$out/corpus")

@@ -7,7 +7,7 @@
 set -uo pipefail
 driver=$(realpath "$1") serve=$(realpath "$2")
 type -P dpdk-testpmd >/dev/null || {
-	echo "skipped: no dpdk-testpmd (scripts/setup.sh run installs it)"
+	echo "dpdk-testpmd is missing (Debian: dpdk-dev)"
 	exit 77
 }
 cpus=$(awk '/^Cpus_allowed_list:/ { print $2 }' /proc/self/status)
