@@ -14,13 +14,16 @@ spare=()
 # table prints a list of scripts/setup.sh, "program package" a line.
 table() { sed -n "/^readonly $1_needs='/,/^'/p" scripts/setup.sh | sed '1d; $d'; }
 
-# reason prints what a log says of its failure.
+# reason prints what a log says of the failure: of what is missing, if it names that.
 reason() {
+	grep -hF -e "$2" "$1" | grep -iE 'needs|not found|missing|denied|no such' | tail -n 1 | sed 's/^ *//' | cut -c1-110 | grep . ||
 	grep -hE 'error:|Error|not found|No such file|cannot|--- FAIL|FAIL' "$1" | grep -vE '^make|^fresh:' | tail -n 1 | cut -c1-110 | grep . || tail -n 1 "$1"
 }
 
-# rows prints the first words of each line that a demo printed: no figures, no marks of a measurement, and nothing of its progress.
-rows() { sed -E '/^ +[a-z].*[:,] /d; s/[0-9≤≥–].*//; s/ +/ /g' "$1" | grep -v '^setup:' | sort -u; }
+# rows prints the programs that a demo built, and the first words of each row of its tables that has figures.
+rows() {
+	sed -nE '/^  bin\/|[^ ] {2,}[^ ].*[^ ] {2,}[^ ]/{s/ [0-9≤≥–].*//; p}' "$1" | awk '/ by / { print $1, $2, $3, $4; next } { print $1, $2 }' | sort -u
+}
 
 # demo makes the demo in a new root without a package; its log is named NAME.
 demo() {
@@ -35,13 +38,23 @@ run_packages() {
 	echo golang
 }
 
-report() {
-	printf '%-32s %-8s %s\n' "$@"
-	[ "$2" != nothing ] || spare+=("$1")
+report() { printf '%-32s %-8s %s\n' "$@"; }
+
+# unbroken reports the files, apart from texts, that name programs whose absence broke nothing. They may stay if there are any.
+unbroken() {
+	local what=$1 by others=(':!*.md' ':!scripts/setup.sh' ':!scripts/needs.sh' ':!changelog' ':!*.sum' ':!*.mod')
+	shift
+	by=$(git grep -lwF "${@/#/-e}" -- . "${others[@]}" | paste -sd' ') || true
+	if [ -n "$by" ]; then
+		report "$what" named "${by:0:100}"
+	else
+		report "$what" nothing ''
+		spare+=("$what")
+	fi
 }
 
 run_list() {
-	local package lost packages=("$@")
+	local package lost programs packages=("$@")
 	[ $# -gt 0 ] || mapfile -t packages < <(run_packages)
 	demo all '' || {
 		echo "needs: error: make demo fails with every package; see $logs/all.txt" >&2
@@ -49,11 +62,16 @@ run_list() {
 	}
 	for package in "${packages[@]}"; do
 		if ! demo "$package" "$package"; then
-			report "$package" fails "$(reason "$logs/$package.txt")"
+			report "$package" fails "$(reason "$logs/$package.txt" "$package")"
 			continue
 		fi
 		lost=$(comm -23 <(rows "$logs/all.txt") <(rows "$logs/$package.txt"))
-		if [ -n "$lost" ]; then report "$package" lacks "$(wc -l <<<"$lost") lines, as '${lost%%$'\n'*}'"; else report "$package" nothing ''; fi
+		if [ -n "$lost" ]; then
+			report "$package" lacks "${lost//$'\n'/, }"
+		else
+			mapfile -t programs < <(table run | awk -v package="$package" '$2 == package { print $1 }')
+			unbroken "$package" "${programs[@]:-$package}"
+		fi
 	done
 }
 
@@ -68,6 +86,7 @@ clang                                     dataplane/gen/fuzz/run.sh 1
 /usr/lib/llvm-*/lib/clang/*/lib/linux/libclang_rt.fuzzer-*.a   dataplane/gen/fuzz/run.sh 1
 clang-format                              scripts/format-c.sh --check
 containerd                                go ./internal/function/docker
+ethtool                                   go ./test/e2e -run GTPOfOursWithTheirs
 make                                      go ./test/docs
 osmo-ggsn                                 go ./test/e2e -run GTPOfOursWithTheirs
 sgsnemu                                   go ./test/e2e -run GTPOfOursWithTheirs
@@ -75,20 +94,19 @@ prometheus                                cd kube; go ./test/monitoring
 promtool                                  cd kube; go ./test/monitoring
 redis-cli                                 go ./test/e2e -run AWorkerPoolKeepsItsSessions
 redis-server                              go ./test/e2e -run AWorkerPoolKeepsItsSessions
-/usr/lib/python3/dist-packages/scapy      meson test -C out/vnf-plain wire_l2
+/usr/lib/python3/dist-packages/scapy      dataplane/test.sh vnf plain
 shellcheck                                scripts/lint.sh sources
 tcpdump                                   go ./internal/link/capture
 tshark                                    go ./test/e2e -run SCTP
-valgrind                                  dataplane/port/bench/instructions.sh
+valgrind                                  make bench-programs; dataplane/port/bench/instructions.sh out/port-plain/bench/dray-probe 1000
 xz                                        go ./internal/function/image
 /usr/include/zmq.h                        rm -rf out/iq-plain; dataplane/build.sh --tests iq plain
 /usr/include/netinet/sctp.h               rm -rf out/sctp-plain; dataplane/build.sh --tests sctp plain
 dh                                        scripts/deb.sh
-fakeroot                                  scripts/deb.sh
 lintian                                   scripts/deb.sh
 busybox                                   kube/program-image.sh needs out/needs/image.tar bin/dray
-etcd                                      kube/cluster/cluster.sh up
-openssl                                   kube/cluster/cluster.sh up
+etcd                                      cluster
+openssl                                   cluster
 /usr/lib/*/pkgconfig/libseccomp.pc        XDG_CACHE_HOME=$PWD/out/needs/cache kube/cluster/build.sh programs
 cpio                                      go ./internal/function/guest -run Archive
 cyclictest                                go ./internal/measure/instrument -run WakeUp
@@ -118,17 +136,18 @@ without() {
 	done
 	mount --bind /bin/true scripts/setup.sh
 	go() { GOTOOLCHAIN=auto "$("$root/scripts/find-go.sh")" test -count=1 -vet=off "$@"; }
-	export DRAY_TEST_STRICT=1
+	cluster() {
+		local status=0
+		kube/cluster/cluster.sh up || status=$?
+		kube/cluster/cluster.sh down
+		return "$status"
+	}
+	export DRAY_TEST_STRICT=1 DRAY_KUBE_STATE=/var/lib/dray-kube-needs
 	eval "$command"
 }
 
-# named prints the files that name a program or a header, apart from texts.
-named() {
-	git grep -lwF -e "$(basename "${1%%\**}")" -- . ':!*.md' ':!scripts/setup.sh' ':!scripts/needs.sh' ':!changelog' ':!*.sum' ':!*.mod' | paste -sd' ' | cut -c1-80
-}
-
 other_lists() {
-	local program command log hidden by
+	local program command log hidden
 	while read -r program command; do
 		[ -n "$program" ] || continue
 		[ $# -eq 0 ] || [[ " $* " == *" $program "* ]] || continue
@@ -139,11 +158,10 @@ other_lists() {
 		}
 		log=$logs/$(basename "${program//\*/}").txt
 		if ! unshare --mount --propagation slave "$0" --without "$command" "${hidden[@]}" >"$log" 2>&1 </dev/null; then
-			report "$program" fails "$(reason "$log")"
+			report "$program" fails "$(reason "$log" "$(basename "${program%%\**}")")"
 			continue
 		fi
-		by=$(named "$program")
-		if [ -n "$by" ]; then report "$program" named "$by"; else report "$program" nothing ''; fi
+		unbroken "$program" "$(basename "${program%%\**}")"
 	done <<<"$units"
 }
 

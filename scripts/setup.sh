@@ -25,7 +25,6 @@ git         git
 ip          iproute2
 tc          iproute2
 ping        iputils-ping
-ethtool     ethtool
 runc        runc
 ovs-vsctl    openvswitch-switch
 ovs-vswitchd openvswitch-switch
@@ -45,6 +44,7 @@ chromium      chromium
 clang         clang
 clang-format  clang-format
 containerd    containerd
+ethtool       ethtool
 make          make
 osmo-ggsn     osmo-ggsn
 sgsnemu       osmo-ggsn

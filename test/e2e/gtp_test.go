@@ -31,7 +31,7 @@ const (
 func newGTPBench(t *testing.T) *bench {
 	t.Helper()
 	b := newBench(t)
-	testenv.Program(t, "osmo-ggsn", "sgsnemu", "tshark")
+	testenv.Program(t, "osmo-ggsn", "sgsnemu", "tshark", "ethtool")
 	return b
 }
 
