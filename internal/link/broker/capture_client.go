@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"time"
@@ -39,7 +40,7 @@ func (c *Client) Capture(ctx context.Context, link, function, port string, snapl
 	}
 	k, err := c.capture(ctx, conn, captureParams{Link: link, Function: function, Port: port, Snaplen: snaplen})
 	if err != nil {
-		return nil, errors.Join(ctx.Err(), fmt.Errorf("broker: capture: %w", err), conn.Close())
+		return nil, errors.Join(ctx.Err(), fmt.Errorf("broker: capture: %w", err), hangUp(conn))
 	}
 	go k.await()
 	return k, nil
@@ -124,9 +125,24 @@ func (k *Capture) Ended() <-chan struct{} { return k.ended }
 // Reason is valid once Ended is closed.
 func (k *Capture) Reason() string { return k.reason }
 
-// Close ends the capture.
+// Close ends the capture. The port can be captured again when it returns.
 func (k *Capture) Close() error {
-	err := errors.Join(k.conn.Close(), k.Memory.Close())
-	<-k.ended
-	return err
+	err := endRequest(k.conn)
+	<-k.ended // the broker has stopped, and closed the connection
+	return errors.Join(err, k.conn.Close(), k.Memory.Close())
+}
+
+// hangUp ends a capture that may wait for its port, and closes the connection when the broker has.
+func hangUp(conn *net.UnixConn) error {
+	err := endRequest(conn)
+	_, _ = io.Copy(io.Discard, conn)
+	return errors.Join(err, conn.Close())
+}
+
+// endRequest tells the broker that a capture is over. It is read from no longer than a busy broker takes to notice.
+func endRequest(conn *net.UnixConn) error {
+	if err := conn.CloseWrite(); err != nil && !errors.Is(err, unix.ENOTCONN) { // the broker has closed it
+		return err
+	}
+	return conn.SetReadDeadline(time.Now().Add(captureAnswer))
 }

@@ -229,17 +229,17 @@ func TestCaptureWaitsForThePort(t *testing.T) {
 	if err := <-two; !errors.Is(err, context.Canceled) {
 		t.Errorf("after giving up: %v", err)
 	}
-	var done <-chan started
-	for waits, deadline := false, time.Now().Add(patience); !waits; {
-		done = o.capture("a", 0)
-		select {
-		case k := <-done: // the broker has not noticed yet that the previous one ended
-			if !strings.Contains(k.err.Error(), "already") || time.Now().After(deadline) {
-				t.Fatal(k.err)
-			}
-		case <-time.After(time.Second):
-			waits = true
-		}
+	first, second := o.capture("a", 0), o.capture("a", 0)
+	var refused started
+	var done <-chan started // the one that waits, since the other was refused
+	select {
+	case refused = <-first:
+		done = second
+	case refused = <-second:
+		done = first
+	}
+	if refused.err == nil || !strings.Contains(refused.err.Error(), "already") {
+		t.Fatalf("a port can be captured at once after a wait was given up: %v", refused.err)
 	}
 	o.open(wire.FeaturesKnown)
 	_, memory := o.accept(0) // the first message after WELCOME
@@ -250,6 +250,27 @@ func TestCaptureWaitsForThePort(t *testing.T) {
 	}
 	if err := k.capture.Close(); err != nil {
 		t.Error(err)
+	}
+	o.stopped()
+}
+
+// TestCapturesFollowEachOther: when Close returns, the port can be captured again.
+func TestCapturesFollowEachOther(t *testing.T) {
+	o := newOnlooker(t)
+	for n := range 50 {
+		done := o.capture("a", 0)
+		if n > 0 {
+			o.stopped()
+		}
+		_, memory := o.accept(0)
+		unix.Close(memory)
+		k := <-done
+		if k.err != nil {
+			t.Fatal(k.err)
+		}
+		if err := k.capture.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 	o.stopped()
 }
