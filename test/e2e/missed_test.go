@@ -120,7 +120,7 @@ func TestAPinnedHogIsNoticed(t *testing.T) {
 		t.Skipf("no real-time scheduling in this control group (cpu.rt_runtime_us): %s", out)
 	}
 	b := newBench(t)
-	text := pair{Name: "hog", Load: "10Mbps", Requires: "{latency: 5ms, percentile: 90}"}.yaml()
+	text := pair{Name: "hog", Load: "10Mbps", Requires: "{latency: 25ms, percentile: 90}"}.yaml()
 	text = strings.Replace(text, "name: a\n", "name: a\n    cpus: \"0\"\n", 1)
 	b.want(0, "up", b.file(text))
 	defer b.want(0, "down", "hog")
