@@ -9,6 +9,7 @@
 #   links     the packages of links: every transport, one package after another
 #   switches  those whose tests start a switch in user space, and wait for it most of the time
 #   kernel    every other package that starts goroutines or changes the kernel's state, one after another
+#   measure   those below internal/measure, which make trials, after sanitize
 #   sanitize  each C project, built with AddressSanitizer and UBSan
 #   check     lint, and the packages that start no goroutine. It waits for nothing, so it gets what the other lanes leave of the CPUs.
 #   kube      the unit tests of the module kube, after sanitize
@@ -52,6 +53,7 @@ PATH="$(dirname "$go"):$PATH" # tools and tests call go by its name
 readonly programs='/test/(e2e|docs)$'
 readonly transports='/internal/link(/|$)'
 readonly switches='/internal/link/(ovs|ovsdpdk|ovsvxlan|vhost|vhostuser|vpp)$'
+readonly measuring='/internal/measure(/|$)'
 readonly guests='/internal/function/(guest|lab|vm)(/|$)'
 # The race detector can find nothing in these, for they start no goroutine: a test in
 # test/style reads this line and looks. They compute, and it would take six times as long.
@@ -85,11 +87,17 @@ step() {
 	}
 }
 
-program_lane() { plain -parallel 4 -skip "$(long_tests test/e2e)" ./test/e2e; }
+program_lane() { plain -parallel 5 -skip "$(long_tests test/e2e)" ./test/e2e; }
 
 kernel_lane() {
 	local chosen
-	mapfile -t chosen < <(packages -v "$programs|$transports|$guests|$sequential")
+	mapfile -t chosen < <(packages -v "$programs|$transports|$measuring|$guests|$sequential")
+	raced "${chosen[@]}"
+}
+
+measure_lane() {
+	local chosen
+	mapfile -t chosen < <(packages "$measuring")
 	raced "${chosen[@]}"
 }
 
@@ -301,8 +309,9 @@ short)
 	lane sanitize
 	lane check
 	finish sanitize
+	lane measure
 	lane kube
-	finish program kernel links switches kube check
+	finish program kernel measure links switches kube check
 	;;
 long)
 	lane guest
