@@ -39,8 +39,9 @@ func memifFixture(t *testing.T) *fixture {
 	f.withFiles().install()
 	deadline := time.Now().Add(time.Minute)
 	for {
-		_, err := os.Stat(filepath.Join(f.agent.links.meet, "control"))
+		conn, err := net.Dial("unix", filepath.Join(f.agent.links.meet, "control"))
 		if err == nil {
+			_ = conn.Close()
 			return f
 		}
 		if time.Now().After(deadline) {

@@ -69,13 +69,14 @@ func (n *node) start() {
 	if known := <-n.h.events; known != "known" {
 		n.t.Fatal(known)
 	}
-	for range 3000 {
-		if _, err := os.Stat(cni.Socket(n.dir)); err == nil {
+	for range 3000 { // a file may be there before anybody listens
+		if conn, err := net.Dial("unix", cni.Socket(n.dir)); err == nil {
+			_ = conn.Close()
 			return
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	n.t.Fatal("no socket")
+	n.t.Fatal("nobody listens")
 }
 
 // chained is the configuration of a plugin in a chain; the one before it has made eth0.
