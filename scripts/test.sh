@@ -6,7 +6,7 @@
 # The part short, `make test`, covers the whole product:
 #
 #   program   test/e2e, the program as its user runs it
-#   links     the packages of links: every transport, one package after another
+#   links     the packages of transports, one after another
 #   switches  those whose tests start a switch in user space, and wait for it most of the time
 #   kernel    every other package that starts goroutines or changes the kernel's state, one after another
 #   measure   those below internal/measure, which make trials, after sanitize
@@ -52,6 +52,7 @@ PATH="$(dirname "$go"):$PATH" # tools and tests call go by its name
 # Their tests run programs, which are not built for the race detector.
 readonly programs='/test/(e2e|docs)$'
 readonly transports='/internal/link(/|$)'
+readonly makers='/internal/link/(broker|underlay)(/|$)' # what transports are made with
 readonly switches='/internal/link/(ovs|ovsdpdk|ovsvxlan|vhost|vhostuser|vpp)$'
 readonly measuring='/internal/measure(/|$)'
 readonly guests='/internal/function/(guest|lab|vm)(/|$)'
@@ -91,7 +92,7 @@ program_lane() { plain -parallel 5 -skip "$(long_tests test/e2e)" ./test/e2e; }
 
 kernel_lane() {
 	local chosen
-	mapfile -t chosen < <(packages -v "$programs|$transports|$measuring|$guests|$sequential")
+	mapfile -t chosen < <(packages -v "$programs|$transports|$measuring|$guests|$sequential" && packages "$makers")
 	raced "${chosen[@]}"
 }
 
@@ -103,7 +104,7 @@ measure_lane() {
 
 links_lane() {
 	local chosen
-	mapfile -t chosen < <(packages "$transports" | grep -vE "$switches")
+	mapfile -t chosen < <(packages "$transports" | grep -vE "$switches|$makers")
 	raced "${chosen[@]}"
 }
 
