@@ -76,7 +76,8 @@ run_list() {
 }
 
 # shellcheck disable=SC2016 # expanded where the commands run
-# What names each program or header of the other lists: as little as shows whether it is missed.
+# What names each program or header of the other lists: as little as shows whether it is missed. etcd is left out: a cluster sees the
+# files of the machine itself.
 readonly units='
 aarch64-linux-gnu-gcc                     rm -rf out/iq-aarch64; dataplane/build.sh iq aarch64
 /usr/aarch64-linux-gnu/include/stdlib.h   rm -rf out/iq-aarch64; dataplane/build.sh iq aarch64
@@ -105,7 +106,6 @@ xz                                        go ./internal/function/image
 dh                                        scripts/deb.sh
 lintian                                   scripts/deb.sh
 busybox                                   kube/program-image.sh needs out/needs/image.tar bin/dray
-etcd                                      cluster
 openssl                                   cluster
 /usr/lib/*/pkgconfig/libseccomp.pc        XDG_CACHE_HOME=$PWD/out/needs/cache kube/cluster/build.sh programs
 cpio                                      go ./internal/function/guest -run Archive
@@ -127,13 +127,22 @@ places() {
 	esac
 }
 
+# hide removes a file or folder in this mount namespace. A folder of overlayfs has it no more; one of another mount would still find it.
+hide() {
+	local dir=${1%/*} layer
+	layer=$(mktemp -d -p "$layers")
+	mkdir "$layer/upper" "$layer/work"
+	mount -t overlay -o "lowerdir=$dir,upperdir=$layer/upper,workdir=$layer/work" overlay "$dir"
+	rm -r "$1"
+}
+
 # without runs a command while files are hidden from it. scripts/setup.sh cannot bring them back.
 without() {
-	local file command=$1 root=$PWD
+	local file command=$1 root=$PWD layers=$PWD/$logs/layers
 	shift
-	for file in "$@"; do
-		if [ -d "$file" ]; then mount -t tmpfs tmpfs "$file"; else mount --bind /dev/null "$file"; fi
-	done
+	mkdir -p "$layers"
+	mount -t tmpfs tmpfs "$layers"
+	for file in "$@"; do hide "$file"; done
 	mount --bind /bin/true scripts/setup.sh
 	go() { GOTOOLCHAIN=auto "$("$root/scripts/find-go.sh")" test -count=1 -vet=off "$@"; }
 	cluster() {
