@@ -148,6 +148,7 @@ seed() {
 	[ -z "${DRAY_FRESH_WITHOUT:-}" ] || sed -i -E "/ $DRAY_FRESH_WITHOUT\"?\$/d" "$root/root/dray/scripts/setup.sh"
 }
 
+# harvest keeps what this system downloaded and built, for seed.
 harvest() {
 	local root=$1 part
 	for part in var/cache/apt/archives root/.cache root/go; do
@@ -309,7 +310,7 @@ main() {
 	start_in "$root" "$@"
 	local status=0
 	wait "$child" || status=$?
-	[ -z "${DRAY_FRESH_SEED:-}" ] || harvest "$root"
+	[ -d "${DRAY_FRESH_SEED:-$root}" ] || harvest "$root"
 	if [ -d "$root/root/dray/out/deb" ]; then
 		mkdir -p "$repo/out/deb"
 		cp -r --update "$root/root/dray/out/deb/." "$repo/out/deb/"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Show what each line of scripts/setup.sh is for: take it away, and see what breaks. Whoever adds a line, or removes the code that
-# needed one, runs this. It prints a table, and fails if something is not needed.
+# Show what each line of scripts/setup.sh is for, by taking it away and looking at what breaks. Run it after a change of those lists.
+# It prints a table, and fails if something is not needed.
 #
 # usage: scripts/needs.sh run [PACKAGE...]      make demo in a new Debian 12 root without each package of the list run (an hour)
 #        scripts/needs.sh others [PROGRAM...]   hide each program and header of the other lists from what names it (15 minutes)
@@ -156,7 +156,7 @@ without() {
 }
 
 other_lists() {
-	local program command log hidden
+	local program command name log hidden
 	while read -r program command; do
 		[ -n "$program" ] || continue
 		[ $# -eq 0 ] || [[ " $* " == *" $program "* ]] || continue
@@ -165,12 +165,12 @@ other_lists() {
 			echo "needs: error: $program is not on this machine: scripts/setup.sh test; scripts/setup.sh kube; scripts/setup.sh deb" >&2
 			exit 1
 		}
-		log=$logs/$(basename "${program//\*/}").txt
+		name=${program##*/} name=${name%%\**} log=$logs/$name.txt
 		if ! unshare --mount --propagation slave "$0" --without "$command" "${hidden[@]}" >"$log" 2>&1 </dev/null; then
-			report "$program" fails "$(reason "$log" "$(basename "${program%%\**}")")"
+			report "$program" fails "$(reason "$log" "$name")"
 			continue
 		fi
-		unbroken "$program" "$(basename "${program%%\**}")"
+		unbroken "$program" "$name"
 	done <<<"$units"
 }
 

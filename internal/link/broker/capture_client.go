@@ -139,7 +139,7 @@ func hangUp(conn *net.UnixConn) error {
 	return errors.Join(err, conn.Close())
 }
 
-// endRequest tells the broker that a capture is over. It is read from no longer than a busy broker takes to notice.
+// endRequest tells the broker that a capture is over. A broker that does not hang up is waited for only for captureAnswer.
 func endRequest(conn *net.UnixConn) error {
 	if err := conn.CloseWrite(); err != nil && !errors.Is(err, unix.ENOTCONN) { // the broker has closed it
 		return err

@@ -140,6 +140,20 @@ func (o *onlooker) accept(errno unix.Errno) (wire.Capture, int) {
 	return *start, fd
 }
 
+// once accepts a capture that was asked for, and closes it.
+func (o *onlooker) once(done <-chan started) {
+	o.t.Helper()
+	_, memory := o.accept(0)
+	unix.Close(memory)
+	k := <-done
+	if k.err != nil {
+		o.t.Fatal(k.err)
+	}
+	if err := k.capture.Close(); err != nil {
+		o.t.Error(err)
+	}
+}
+
 // stopped waits for the end of the capture.
 func (o *onlooker) stopped() {
 	o.t.Helper()
@@ -242,15 +256,7 @@ func TestCaptureWaitsForThePort(t *testing.T) {
 		t.Fatalf("a port can be captured at once after a wait was given up: %v", refused.err)
 	}
 	o.open(wire.FeaturesKnown)
-	_, memory := o.accept(0) // the first message after WELCOME
-	unix.Close(memory)
-	k := <-done
-	if k.err != nil {
-		t.Fatal(k.err)
-	}
-	if err := k.capture.Close(); err != nil {
-		t.Error(err)
-	}
+	o.once(done) // the first message after WELCOME
 	o.stopped()
 }
 
@@ -262,15 +268,7 @@ func TestCapturesFollowEachOther(t *testing.T) {
 		if n > 0 {
 			o.stopped()
 		}
-		_, memory := o.accept(0)
-		unix.Close(memory)
-		k := <-done
-		if k.err != nil {
-			t.Fatal(k.err)
-		}
-		if err := k.capture.Close(); err != nil {
-			t.Error(err)
-		}
+		o.once(done)
 	}
 	o.stopped()
 }
