@@ -40,7 +40,7 @@ func TestDocker(t *testing.T) {
 	client := dockertest.Start(t)
 	dockertest.Import(t, client, image)
 	rt := watched{docker.New(docker.Options{Client: client, PauseProgram: dockertest.BuildPause(t)})}
-	config := runtimetest.Config{Runtime: rt, Function: function}
+	config := runtimetest.Config{Runtime: rt, Function: function, LateSize: true}
 
 	t.Run("probe", func(t *testing.T) {
 		if item := rt.Probe(context.Background()); item.Status != inventory.OK || item.Version == "" {
@@ -152,7 +152,7 @@ func testExternal(t *testing.T, client dockercli.Client) {
 		})
 		return chain.Function{External: &chain.External{Container: id}}
 	}
-	runtimetest.Run(t, runtimetest.Config{Runtime: rt, Function: somebodyElse, External: true})
+	runtimetest.Run(t, runtimetest.Config{Runtime: rt, Function: somebodyElse, External: true, LateSize: true})
 	t.Run("stopped", func(t *testing.T) {
 		fn := somebodyElse(t)
 		if _, err := client.Output(context.Background(), "kill", fn.External.Container); err != nil {

@@ -12,6 +12,8 @@ import (
 	"os"
 	"path/filepath"
 
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+
 	"github.com/drayage/dray/internal/function/child"
 	"github.com/drayage/dray/internal/function/runtime"
 	"github.com/drayage/dray/internal/host"
@@ -55,7 +57,7 @@ func runContainer(ctx context.Context, s runtime.Spec, b oci.Container, cgroup h
 	if err != nil {
 		return nil, 0, err
 	}
-	spec.Process.Terminal = stdio.Terminal != nil
+	giveTerminal(spec.Process, stdio.Terminal)
 	if err := b.WriteConfig(spec); err != nil {
 		return nil, 0, fmt.Errorf("function %s: write bundle: %w", s.Function.Name, err)
 	}
@@ -89,6 +91,16 @@ func runContainer(ctx context.Context, s runtime.Spec, b oci.Container, cgroup h
 // GivesTerminals implements runtime.TerminalGiver: runc forwards its own terminal
 // to the container's terminal.
 func (*Runtime) GivesTerminals() {}
+
+// giveTerminal makes runc set the terminal's size before the program starts. Else it
+// would only copy its own size later, and the program could find 0 rows and columns.
+func giveTerminal(p *specs.Process, t *runtime.Terminal) {
+	if t == nil {
+		return
+	}
+	p.Terminal = true
+	p.ConsoleSize = &specs.Box{Height: uint(t.Size.Rows), Width: uint(t.Size.Columns)}
+}
 
 // Exec implements runtime.Runtime. If the function's command is not running, the
 // program gets its own container in the sandbox.
@@ -155,7 +167,7 @@ func startInside(ctx context.Context, s runtime.Spec, b oci.Container, argv []st
 	if err != nil {
 		return nil, err
 	}
-	process.Terminal = stdio.Terminal != nil
+	giveTerminal(process, stdio.Terminal)
 	if err := b.WriteConfig(process); err != nil {
 		return nil, fmt.Errorf("function %s: write bundle: %w", s.Function.Name, err)
 	}

@@ -36,6 +36,8 @@ type Config struct {
 	// Machine means that a function is a virtual machine: it numbers its CPUs from 0,
 	// sees none of the host's sockets, and boots one at a time.
 	Machine bool
+	// LateSize means that a terminal gets its first size after its program has started.
+	LateSize bool
 	// Only names the tests to run; none: all.
 	Only []string
 }

@@ -30,9 +30,9 @@ func testTerminal(t *testing.T, c Config) {
 	if _, gives := c.Runtime.(runtime.TerminalGiver); !gives {
 		t.Skip("this runtime gives no terminals")
 	}
-	f.resizedTerminal()
+	f.resizedTerminal(c.LateSize)
 	f.Start("sleep", "1000")
-	f.resizedTerminal()
+	f.resizedTerminal(c.LateSize)
 
 	in, keys := io.Pipe()
 	defer keys.Close()
@@ -47,7 +47,7 @@ func testTerminal(t *testing.T, c Config) {
 }
 
 // resizedTerminal runs a program in a terminal that is resized.
-func (f *Function) resizedTerminal() {
+func (f *Function) resizedTerminal(lateSize bool) {
 	t := f.T
 	t.Helper()
 	sizes := make(chan runtime.Size)
@@ -55,6 +55,9 @@ func (f *Function) resizedTerminal() {
 	defer keys.Close()
 	out, ended := f.execIn(&runtime.Terminal{Name: "vt100", Size: runtime.Size{Columns: 120, Rows: 40}, Resized: sizes}, in, "perl", "-e", inTerminal)
 	Eventually(t, "its first size", func() bool { return strings.Contains(out.String(), "size 120x40\r\n") })
+	if _, first, _ := strings.Cut(out.String(), "size "); !lateSize && !strings.HasPrefix(first, "120x40\r") {
+		t.Errorf("the program started without its size: %q", out)
+	}
 	// runc shows the first lines before it makes its own terminal raw: they end in "\r\r\n".
 	if !strings.Contains(out.String(), "terminals 3 vt100\r") {
 		t.Errorf("the program has no terminal: %q", out)
