@@ -148,7 +148,7 @@ node() {
 	mount --make-rshared /
 	node_network
 	supervise containerd containerd --config=/etc/containerd/config.toml --log-level=warn
-	until [ -S /run/containerd/containerd.sock ]; do sleep 0.05; done
+	until ctr version >/dev/null 2>&1; do sleep 0.05; done
 	for archive in /opt/images/*.tar; do
 		ctr -n k8s.io images import "$archive" >/dev/null
 	done

@@ -209,6 +209,7 @@ func (a *attendant) run(ctx context.Context, program string, argv []string, grac
 		close(useless)
 	}()
 	stopped := useless
+	ending := false // by a signal: then it does not start again
 	var kill <-chan time.Time
 	for {
 		select {
@@ -217,11 +218,12 @@ func (a *attendant) run(ctx context.Context, program string, argv []string, grac
 			if why := <-useless; why != nil {
 				err = why
 			}
-			if err != nil {
+			if err != nil && !ending {
 				return 1, early, err
 			}
 			return exitCode(status), false, nil
 		case s := <-a.signals:
+			ending = ending || s == unix.SIGTERM || s == unix.SIGINT
 			app.signal(s.(syscall.Signal))
 		case err = <-stopped:
 			stopped = nil

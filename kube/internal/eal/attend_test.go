@@ -71,6 +71,9 @@ func pretended(kind, socket, file string) int {
 		}
 		defer c.Close()
 		note()
+	case "end slowly": // it never connects
+		<-stop
+		note()
 	}
 	<-stop
 	return 4
@@ -102,6 +105,7 @@ type pods struct {
 	ready  map[string]string // file of each
 	said   map[string]*notes
 	leave  bool // applications end by themselves
+	grace  time.Duration
 }
 
 func newPods(t *testing.T) *pods {
@@ -110,7 +114,7 @@ func newPods(t *testing.T) *pods {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &pods{t: t, dir: dir, driver: dpdk.NetMemif, ready: map[string]string{}, said: map[string]*notes{}}
+	p := &pods{t: t, dir: dir, driver: dpdk.NetMemif, grace: time.Minute, ready: map[string]string{}, said: map[string]*notes{}}
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- meet.Serve(ctx, dir, slog.New(slog.DiscardHandler)) }()
@@ -155,7 +159,7 @@ func (p *pods) attend(pod, kind string) (signals chan os.Signal, ended chan outc
 	signals, ended = make(chan os.Signal, 1), make(chan outcome, 1)
 	ready := filepath.Join(p.dir, pod, "ready")
 	p.ready[pod], p.said[pod] = ready, &notes{}
-	a := &attendant{setting: Setting{Vdevs: []dpdk.Vdev{v}}, doors: filepath.Join(p.dir, pod, "doors"), say: p.said[pod], signals: signals, grace: 2 * time.Second, leave: p.leave}
+	a := &attendant{setting: Setting{Vdevs: []dpdk.Vdev{v}}, doors: filepath.Join(p.dir, pod, "doors"), say: p.said[pod], signals: signals, grace: p.grace, leave: p.leave}
 	finished := make(chan struct{})
 	go func() {
 		defer close(finished)
@@ -282,6 +286,7 @@ func TestAProgramThatMeasuresIsNotStopped(t *testing.T) {
 // DPDK refuses a connection before the other end's device starts, so the application tries again.
 func TestAnEarlyConnectionIsTriedAgain(t *testing.T) {
 	p := newPods(t)
+	p.grace = 2 * time.Second
 	p.attend("listen", "listen")
 	p.attend("connect", "connect late")
 	first := p.pid("connect")
@@ -289,6 +294,19 @@ func TestAnEarlyConnectionIsTriedAgain(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatalf("it was not started again; it said %q", p.said["connect"])
 		}
+	}
+}
+
+// A signal to end that comes while the application is stopped, to start again, ends it for good.
+func TestAnEarlyConnectionIsNotTriedAfterASignal(t *testing.T) {
+	p := newPods(t)
+	p.grace = 2 * time.Second
+	p.attend("listen", "listen")
+	signals, ended := p.attend("connect", "end slowly")
+	p.pid("connect")
+	signals <- syscall.SIGTERM
+	if got := p.result(ended); got.err != nil { // the exit status is that of a kill if this test was slow
+		t.Errorf("%+v; it said %q", got, p.said["connect"])
 	}
 }
 

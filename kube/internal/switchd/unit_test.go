@@ -3,14 +3,18 @@
 package switchd
 
 import (
+	"context"
+	"log/slog"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/drayage/dray/kube/internal/nodeswitch"
+	"github.com/drayage/dray/test/testenv"
 )
 
 const someDir = "/run/dray/k8s/switch"
@@ -163,5 +167,37 @@ func TestOptions(t *testing.T) {
 		if change(&o); o.check() == nil {
 			t.Errorf("%s: accepted", why)
 		}
+	}
+}
+
+// A link that Open vSwitch does not remove is tried again, also if no link is wanted any more.
+func TestARemovalThatFailsIsRepeated(t *testing.T) {
+	tool := filepath.Join(t.TempDir(), "tool")
+	const refusesOnce = `#!/bin/sh
+case $* in
+*list-br) [ -e "$0.removed" ] || echo lbad ;;
+*del-br*) [ ! -e "$0.refused" ] || exec touch "$0.removed"; touch "$0.refused"; echo busy >&2; exit 1 ;;
+esac
+`
+	testenv.Must(t, os.WriteFile(tool, []byte(refusesOnce), 0o700))
+	var said strings.Builder
+	s := &server{
+		o:   Options{Log: slog.New(slog.NewTextHandler(&said, nil))},
+		ovs: &ovs{tools: map[string]string{"ovs-vsctl": tool, "ovs-ofctl": tool, "ovs-appctl": tool}}, underlay: &underlay{},
+		vswitchd: &process{running: t.Context()}, kick: make(chan struct{}, 1), turn: make(chan struct{}),
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); s.work(ctx) }()
+	await(t, func() string {
+		if _, err := os.Stat(tool + ".removed"); err != nil {
+			return "the link is left"
+		}
+		return ""
+	})
+	stop()
+	<-ended
+	if text := said.String(); strings.Count(text, "busy") != 1 {
+		t.Errorf("it said %s", text)
 	}
 }

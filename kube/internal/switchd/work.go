@@ -42,6 +42,7 @@ func (s *server) work(ctx context.Context) {
 	}()
 	retry := time.NewTimer(0)
 	defer retry.Stop()
+	last := ""
 	for {
 		select {
 		case <-ctx.Done():
@@ -52,8 +53,13 @@ func (s *server) work(ctx context.Context) {
 		s.mu.Lock()
 		asked, wanted := s.asked, slices.Clone(s.wanted)
 		s.mu.Unlock()
-		errs := w.round(ctx, wanted)
-		failed := len(errs) > 0
+		errs, err := w.round(ctx, wanted)
+		failed := len(errs) > 0 || err != nil
+		if text := fmt.Sprint(err); text != last {
+			if last = text; err != nil {
+				s.o.Log.Warn("links are not as wanted", "error", err)
+			}
+		}
 		s.mu.Lock()
 		for name, why := range errs {
 			if why != s.errs[name] {
@@ -75,17 +81,17 @@ func (s *server) work(ctx context.Context) {
 	}
 }
 
-// round returns what is wrong with links, by name.
-func (w *worker) round(ctx context.Context, wanted []entry) map[string]string {
+// round returns what is wrong with links, by name, and what is wrong whatever is wanted.
+func (w *worker) round(ctx context.Context, wanted []entry) (map[string]string, error) {
 	w.attendAll(ctx, wanted)
 	running, ok := w.vswitchd.current()
 	if !ok {
-		return all(wanted, errStarting)
+		return all(wanted, errStarting), nil // a round follows when it runs
 	}
 	ctx, cancel := while(ctx, running)
 	defer cancel()
 	if err := w.begin(ctx, running, wanted); err != nil {
-		return all(wanted, err.Error())
+		return all(wanted, err.Error()), err
 	}
 	errs, left := map[string]string{}, w.o.Memory<<20-otherMemory
 	for i := range wanted {
@@ -99,7 +105,7 @@ func (w *worker) round(ctx context.Context, wanted []entry) map[string]string {
 			errs[e.Name] = err.Error()
 		}
 	}
-	return errs
+	return errs, nil
 }
 
 func all(wanted []entry, why string) map[string]string {
@@ -128,8 +134,11 @@ func (w *worker) begin(ctx context.Context, running context.Context, wanted []en
 	}
 	var errs []error
 	for _, id := range slices.Sorted(maps.Keys(there)) {
-		errs = append(errs, w.ovs.vsctl(ctx, "--if-exists", "del-br", id))
 		delete(w.has, id)
+		if err := w.ovs.vsctl(ctx, "--if-exists", "del-br", id); err != nil {
+			errs = append(errs, err)
+			continue
+		}
 		w.o.Log.Info("link removed", "bridge", id)
 	}
 	return errors.Join(errs...)

@@ -123,10 +123,10 @@ func (c *cluster) portAddresses() string {
 	c.t.Helper()
 	var text string
 	c.until("addresses of both ports", func() error {
-		out := c.in("get", "resourceclaims", "-o", `jsonpath={range .items[?(@.status.reservedFor)]}{.metadata.labels.drayage\.io/function}={.status.devices[0].networkData.hardwareAddress}={.status.devices[0].networkData.ips[0]}{"\n"}{end}`)
+		out, err := c.try("-n", c.namespace, "get", "resourceclaims", "-o", `jsonpath={range .items[?(@.status.reservedFor)]}{.metadata.labels.drayage\.io/function}={.status.devices[0].networkData.hardwareAddress}={.status.devices[0].networkData.ips[0]}{"\n"}{end}`)
 		lines := strings.Fields(out)
 		if len(lines) != 2 || strings.Contains(out, "==") {
-			return fmt.Errorf("%q", out)
+			return fmt.Errorf("%q: %w", out, err)
 		}
 		text = strings.Join(lines, " ")
 		return nil

@@ -145,13 +145,14 @@ func (c *cluster) verifiedByHand() {
 
 // nothingNew is an error if there are other objects than now.
 func (c *cluster) nothingNew() func() error {
-	all := func() string { return c.in("get", "pods,resourceclaims,resourceclaimtemplates,chains", "-o", "name") }
-	before := all()
+	get := []string{"get", "pods,resourceclaims,resourceclaimtemplates,chains", "-o", "name"}
+	before := c.in(get...)
 	return func() error {
-		if now := all(); now != before {
-			return fmt.Errorf("%s, and not %s", strings.Fields(now), strings.Fields(before))
+		now, err := c.try(append(get, "-n", c.namespace)...)
+		if err == nil && now != before {
+			err = fmt.Errorf("%s, and not %s", strings.Fields(now), strings.Fields(before))
 		}
-		return nil
+		return err
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // flowsOfTraffic is how many flows the traffic of the example has.
@@ -52,12 +54,7 @@ func (c *cluster) balanced() {
 	redis := c.in("get", "pods", "-l", "app=redis", "-o", "jsonpath={.items[0].status.podIP}")
 	c.apply(strings.Replace(c.example("worker.yaml"), "$(REDIS_SERVICE_HOST)", redis, 1))
 	c.in("rollout", "status", "deployment/worker", "--timeout", patience.String())
-	c.until("a worker that gets packets", func() error {
-		if log := c.in("logs", "deployment/balancer", "--tail=1"); !strings.Contains(log, `"up":true`) {
-			return errors.New(log)
-		}
-		return nil
-	})
+	c.until("a worker that gets packets", func() error { return c.prints(`"up":true`, "logs", "deployment/balancer", "--tail=1") })
 }
 
 // send starts the traffic of the example, without an end, and waits for a session of each flow.
@@ -228,8 +225,9 @@ func TestALoadBalancerKeepsItsSessions(t *testing.T) {
 	victim := c.workerPods()[0]
 	c.signal(victim, "KILL", "dray-vnf")
 	c.until(victim+" started again", func() error {
-		if c.restarts(victim) == 0 {
-			return errors.New("not yet")
+		var p corev1.Pod
+		if err := c.get("pod", victim, &p); err != nil || p.Status.ContainerStatuses[0].RestartCount == 0 {
+			return fmt.Errorf("%+v, %w", p.Status, err)
 		}
 		return nil
 	})

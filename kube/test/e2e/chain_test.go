@@ -157,9 +157,18 @@ func (c *cluster) metrics(node string) (string, error) {
 	return c.try("get", "--request-timeout=5s", "--raw", "/api/v1/namespaces/dray-system/pods/"+c.daemon("dray-node", node)+":9464/proxy/metrics")
 }
 
+// metricsOf are the metrics of a pod's node.
+func (c *cluster) metricsOf(pod string) (string, error) {
+	var p corev1.Pod
+	if err := c.get("pod", pod, &p); err != nil {
+		return "", err
+	}
+	return c.metrics(p.Spec.NodeName)
+}
+
 // receivedBy is how many packets a port of a pod has got, as the broker of its node knows.
 func (c *cluster) receivedBy(pod, port string) (uint64, error) {
-	out, err := c.metrics(c.node(pod))
+	out, err := c.metricsOf(pod)
 	if err != nil {
 		return 0, err
 	}
@@ -294,11 +303,11 @@ func (c *cluster) daemon(name, node string) string {
 	c.t.Helper()
 	var found string
 	c.until(name+" on "+node, func() error {
-		out := c.kubectl("get", "pods", "-n", "dray-system", "-l", "app.kubernetes.io/name="+name, "--field-selector", "spec.nodeName="+node+",status.phase=Running",
+		out, err := c.try("get", "pods", "-n", "dray-system", "-l", "app.kubernetes.io/name="+name, "--field-selector", "spec.nodeName="+node+",status.phase=Running",
 			"--sort-by=.metadata.creationTimestamp", "-o", `jsonpath={range .items[*]}{.metadata.name}{"\n"}{end}`)
 		names := strings.Fields(out)
 		if len(names) == 0 {
-			return fmt.Errorf("none runs")
+			return fmt.Errorf("none runs: %w", err)
 		}
 		found = names[len(names)-1]
 		return nil

@@ -143,6 +143,15 @@ func (c *cluster) on(node string, args ...string) string {
 	return c.must(append([]string{"on", node}, args...)...)
 }
 
+// prints returns an error unless kubectl, in the test's namespace, prints a text.
+func (c *cluster) prints(want string, args ...string) error {
+	out, err := c.try(append([]string{"-n", c.namespace}, args...)...)
+	if err == nil && !strings.Contains(out, want) {
+		err = fmt.Errorf("no %q: %s", want, out)
+	}
+	return err
+}
+
 // get decodes an object of the namespace.
 func (c *cluster) get(kind, name string, into any) error {
 	out, err := c.try("-n", c.namespace, "get", kind, name, "-o", "json")

@@ -18,11 +18,11 @@ func (c *cluster) staticCPUs(node string) {
 		// The kubelet refuses the state of another policy.
 		c.on(node, "sh", "-c", edit+" && rm -f "+state+" && pkill -KILL -x kubelet")
 		c.until("policy "+policy, func() error {
-			now := c.on(node, "sh", "-c", "cat "+state+" || true")
-			if !strings.Contains(now, `"policyName":"`+policy+`"`) {
-				return fmt.Errorf("state %q", now)
+			now, err := c.run("", "on", node, "cat", state)
+			if err == nil && !strings.Contains(now, `"policyName":"`+policy+`"`) {
+				err = fmt.Errorf("state %q", now)
 			}
-			return nil
+			return err
 		})
 	}
 	restart(fmt.Sprintf(`cp %s /tmp/before.yaml && printf 'cpuManagerPolicy: static\nkubeReserved: {cpu: 10m}\n' >>%[1]s`, config), "static")

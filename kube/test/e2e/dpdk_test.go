@@ -66,7 +66,7 @@ spec:
     image: dray.local/testpmd:1
     imagePullPolicy: Never
     command: [/run/dray/bin/dray-eal, dpdk-testpmd, $(DRAY_EAL), --,
-      --forward-mode=%[3]s, --auto-start, --no-flush-rx, --stats-period=60, --total-num-mbufs=4096]
+      --forward-mode=%[3]s, --auto-start, --no-flush-rx, --stats-period=1, --total-num-mbufs=4096]
     securityContext: {allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: {drop: [ALL]}}
     resources: {claims: [{name: ports}], requests: {cpu: 50m}, limits: {cpu: 500m, %[4]s}}
 `, p.name, p.hostUsers, p.mode, p.limits, p.seccomp)
@@ -87,7 +87,14 @@ func (c *cluster) forwards(hostUsers bool, seccomp, limits string) {
 		c.t.Logf("%s: %s", p, strings.ReplaceAll(c.in("exec", p, "--", "cat", "/proc/1/cmdline"), "\x00", " "))
 	}
 	c.getsMore("dst", "dst.n3", 10_000)
-	sent, received := c.total("src", "TX"), c.total("dst", "RX")
+	sent := c.total("src", "TX")
+	c.until("every packet received", func() error { // testpmd ends without a look at the packets that wait for it
+		if n, err := c.received("dst"); err != nil || n < sent {
+			return fmt.Errorf("%d of %d packets, %w", n, sent, err)
+		}
+		return nil
+	})
+	received := c.total("dst", "RX")
 	if sent == 0 || received != sent {
 		c.t.Errorf("sent %d, received %d", sent, received)
 	}
@@ -247,7 +254,10 @@ func withHugePages(t *testing.T, pages int) {
 	restart()
 	for _, node := range []string{"n1", "n2"} {
 		c.until("huge pages of "+node, func() error {
-			text := c.kubectl("get", "node", node, "-o", `jsonpath={.status.allocatable.hugepages-2Mi}`)
+			text, err := c.try("get", "node", node, "-o", `jsonpath={.status.allocatable.hugepages-2Mi}`)
+			if err != nil {
+				return err
+			}
 			has, err := resource.ParseQuantity(text)
 			if err != nil || has.Value() < int64(pages)<<21 {
 				return fmt.Errorf("%s, %w", text, err)

@@ -115,10 +115,11 @@ func (c *cluster) withoutDriver(f func()) {
 	const everywhere = `{"spec":{"template":{"spec":{"nodeSelector":null}}}}`
 	c.kubectl("-n", "dray-system", "patch", "daemonset", "dray-node", "--type=merge", "-p", nowhere)
 	c.until("no driver", func() error {
-		if pods := c.kubectl("-n", "dray-system", "get", "pods", "-l", "app.kubernetes.io/name=dray-node", "-o", "name"); pods != "" {
-			return fmt.Errorf("%s", pods)
+		pods, err := c.try("-n", "dray-system", "get", "pods", "-l", "app.kubernetes.io/name=dray-node", "-o", "name")
+		if err == nil && pods != "" {
+			err = fmt.Errorf("%s", pods)
 		}
-		return nil
+		return err
 	})
 	f()
 	c.kubectl("-n", "dray-system", "patch", "daemonset", "dray-node", "--type=merge", "-p", everywhere)
@@ -132,12 +133,7 @@ func TestAPodMadeWithoutADriverStartsSoonAfterIt(t *testing.T) {
 	var started time.Time
 	c.withoutDriver(func() {
 		c.apply(pod{name: "du", function: "du", command: sleeps}.manifest())
-		c.until("failed once", func() error {
-			if events := c.in("get", "events"); !strings.Contains(events, "FailedPrepareDynamicResources") {
-				return fmt.Errorf("%s", events)
-			}
-			return nil
-		})
+		c.until("failed once", func() error { return c.prints("FailedPrepareDynamicResources", "get", "events") })
 		started = time.Now()
 	})
 	c.ready("du")

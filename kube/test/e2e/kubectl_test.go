@@ -67,11 +67,14 @@ func TestKubectlDray(t *testing.T) {
 	if out, code := dray("status", "f1"); code != 0 || !strings.Contains(out, want) {
 		t.Errorf("the status: exit code %d, without %q", code, want)
 	}
-	out, _ := dray("top", "f1", "--samples", "1", "--json")
-	var sample live.Sample
-	if err := json.Unmarshal([]byte(out), &sample); err != nil || len(sample.Links) != 1 || len(sample.Links[0].Now) != 2 || sample.Links[0].Now[0].Received == 0 {
-		t.Errorf("the traffic: %v", err)
-	}
+	c.until("a sample with traffic", func() error { // on a busy machine, a second can pass without any
+		out, _ := dray("top", "f1", "--samples", "1", "--json")
+		var sample live.Sample
+		if err := json.Unmarshal([]byte(out), &sample); err != nil || len(sample.Links) != 1 || len(sample.Links[0].Now) != 2 || sample.Links[0].Now[0].Received == 0 {
+			return fmt.Errorf("%+v, %w", sample, err)
+		}
+		return nil
+	})
 	file := filepath.Join(t.TempDir(), "f1.pcapng")
 	if _, code := dray("capture", "f1", "du.f1u", "--count", "100", "-w", file); code != 0 {
 		t.Errorf("the capture: exit code %d", code)

@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -84,10 +83,7 @@ func TestAChainWithoutAPlacementSaysWhatHelps(t *testing.T) {
 		if planned.Reason != v1alpha1.ReasonInfeasible || !strings.HasPrefix(planned.Message, "placement: latency ≤ 900us at p50") || !strings.Contains(planned.Message, change) {
 			return fmt.Errorf("%+v", planned)
 		}
-		if events := c.in("get", "events", "--field-selector", "involvedObject.name=du"); !strings.Contains(events, change) {
-			return errors.New(events)
-		}
-		return nil
+		return c.prints(change, "get", "events", "--field-selector", "involvedObject.name=du")
 	})
 	var p corev1.Pod
 	if err := c.get("pod", "du", &p); err != nil || p.Status.Phase != corev1.PodPending {

@@ -148,12 +148,7 @@ spec: %s`
 	// A claim without parameters gets no port.
 	c.apply(`{apiVersion: resource.k8s.io/v1, kind: ResourceClaimTemplate, metadata: {name: empty}, spec: {spec: {devices: {requests: [{name: f1u, exactly: {deviceClassName: ports.drayage.io}}]}}}}`)
 	c.apply(pod{name: "du", function: "du", command: sleeps, template: "empty"}.manifest())
-	c.until("refused", func() error {
-		if events := c.in("get", "events"); !strings.Contains(events, "it has no PortParameters") {
-			return errors.New(events)
-		}
-		return nil
-	})
+	c.until("refused", func() error { return c.prints("it has no PortParameters", "get", "events") })
 }
 
 // A chain that no node can carry has no templates; its pods wait, and say why.
@@ -171,10 +166,7 @@ func TestAnInfeasibleChainIsNeverHalfUp(t *testing.T) {
 		if planned.Status != metav1.ConditionFalse || planned.Reason != v1alpha1.ReasonInfeasible || !strings.Contains(planned.Message, "latency") {
 			return fmt.Errorf("%+v", planned)
 		}
-		if events := c.in("get", "events", "--field-selector", "involvedObject.name=du"); !strings.Contains(events, "latency") {
-			return errors.New(events)
-		}
-		return nil
+		return c.prints("latency", "get", "events", "--field-selector", "involvedObject.name=du")
 	})
 	var p corev1.Pod
 	if err := c.get("pod", "du", &p); err != nil || p.Status.Phase != corev1.PodPending {

@@ -43,7 +43,7 @@ func TestRandomFaults(t *testing.T) {
 	for _, p := range s.pairs {
 		p.kubectl("delete", "namespace", p.namespace, "--timeout", patience.String())
 	}
-	s.any().until("as before", func() error { return sameTraces(before, s.any().traces()) })
+	s.any().until("as before", func() error { return s.any().sameTraces(before) })
 }
 
 // storm is a run of random faults.

@@ -139,7 +139,7 @@ func TestVhostUserPods(t *testing.T) {
 	c.in("delete", "chain", "f1")
 	c.in("delete", "pods", "--all", "--now")
 	c.until("nothing left", c.left)
-	c.until("no traces", func() error { return sameTraces(before, c.traces()) })
+	c.until("no traces", func() error { return c.sameTraces(before) })
 }
 
 // DPDK applications with huge pages have vhost-user ports, too.

@@ -16,7 +16,7 @@ import (
 // traces is what pods with ports could leave, one thing a line: files and
 // directories of Drayage, mounts, interfaces and open files of the broker on each
 // node, and claims and templates in the cluster. Pods that have ended may still have networks.
-func (c *cluster) traces() []string {
+func (c *cluster) traces() ([]string, error) {
 	c.t.Helper()
 	const script = `
 find /run/dray /var/run/cdi /var/lib/kubelet/plugins/ports.drayage.io /var/lib/kubelet/plugins_registry -mindepth 1 | sed 's/^/file /'
@@ -34,7 +34,8 @@ echo "interfaces $(ls /sys/class/net | wc -l)"
 			all = append(all, node+" broker has open "+strings.TrimSpace(c.on(node, "sh", "-c", fewest)))
 		}
 	}
-	return append(all, strings.Fields(c.kubectl("get", "resourceclaims,resourceclaimtemplates,chains", "-A", "-o", "name"))...)
+	objects, err := c.try("get", "resourceclaims,resourceclaimtemplates,chains", "-A", "-o", "name")
+	return append(all, strings.Fields(objects)...), err
 }
 
 // settledTraces are those once nothing changes, and pods before have ended wholly.
@@ -43,8 +44,9 @@ func (c *cluster) settledTraces() (now []string) {
 	c.until("no change", func() error {
 		before := now
 		time.Sleep(3 * time.Second)
-		if now = c.traces(); !slices.Equal(before, now) {
-			return errors.New("traces still change")
+		var err error
+		if now, err = c.traces(); err != nil || !slices.Equal(before, now) {
+			return fmt.Errorf("traces still change: %w", err)
 		}
 		return c.onlyWhatRuns()
 	})
@@ -84,7 +86,12 @@ func (c *cluster) onlyWhatRuns() error {
 }
 
 // sameTraces says what has been added, and then also what was there in its place.
-func sameTraces(before, after []string) error {
+func (c *cluster) sameTraces(before []string) error {
+	c.t.Helper()
+	after, err := c.traces()
+	if err != nil {
+		return err
+	}
 	var errs []error
 	for _, line := range after {
 		if !slices.Contains(before, line) {

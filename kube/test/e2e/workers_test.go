@@ -133,12 +133,7 @@ func TestADeploymentOfWorkers(t *testing.T) {
 	})
 	sender = c.printed(stays, "--previous")
 	c.in("exec", "hub", "-c", "w-0", "--", "kill", "-TERM", "1")
-	c.until("the result of the hub", func() error {
-		if out := c.in("logs", "hub", "-c", "w-0"); !strings.Contains(out, `"event":"result"`) {
-			return errors.New(out)
-		}
-		return nil
-	})
+	c.until("the result of the hub", func() error { return c.prints(`"event":"result"`, "logs", "hub", "-c", "w-0") })
 	receiver := c.printed("hub", "-c", "w-0")
 	if sender.Sent == 0 || receiver.Received != sender.Sent || receiver.Lost+receiver.Corrupt+receiver.Duplicates+receiver.Reordered+sender.Lost != 0 {
 		t.Errorf("sent %+v, received %+v", sender, receiver)
@@ -154,10 +149,11 @@ func (c *cluster) scale(n int) {
 	c.in("scale", "deployment/worker", fmt.Sprintf("--replicas=%d", n))
 	c.in("rollout", "status", "deployment/worker", "--timeout", patience.String())
 	c.until(fmt.Sprintf("%d workers", n), func() error {
-		if pods := strings.Fields(c.in("get", "pods", "-l", "app=worker", "-o", "name")); len(pods) != n {
-			return fmt.Errorf("%v", pods)
+		pods, err := c.try("-n", c.namespace, "get", "pods", "-l", "app=worker", "-o", "name")
+		if err == nil && len(strings.Fields(pods)) != n {
+			err = fmt.Errorf("%s", pods)
 		}
-		return nil
+		return err
 	})
 }
 

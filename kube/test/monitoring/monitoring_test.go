@@ -121,7 +121,7 @@ func TestAHealthyClusterHasNoAlerts(t *testing.T) {
 }
 
 func TestFaultsAreAlertsAndShowOnTheDashboard(t *testing.T) {
-	dead := target{"dray-node", "n3", freeAddress(t)}
+	dead := target{"dray-node", "n3", deadAddress(t)}
 	p := start(t, []target{
 		sampleNode(t, "n1", "f1", false), sampleNode(t, "n2", "f2", true), dead, sampleDaemonSets(t, 1),
 		sampleOperator(t, sampleChain("f1", yes, yes, yes), sampleChain("f2", yes, no, no), sampleChain("f3", "", "", "")),
@@ -142,7 +142,7 @@ func TestFaultsAreAlertsAndShowOnTheDashboard(t *testing.T) {
 }
 
 func TestMissingComponentsAreAlerts(t *testing.T) {
-	for name, targets := range map[string][]target{"nothing": nil, "an operator that does not answer": {{"dray-operator", "n1", freeAddress(t)}}} {
+	for name, targets := range map[string][]target{"nothing": nil, "an operator that does not answer": {{"dray-operator", "n1", deadAddress(t)}}} {
 		t.Run(name, func(t *testing.T) {
 			start(t, targets).mustFire(firing{`{"alertname":"DrayNotScraped","job":"dray-node"}`, `{"alertname":"DrayNotScraped","job":"dray-operator"}`})
 		})

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	"golang.org/x/sys/unix"
 	"sigs.k8s.io/yaml"
 
 	"github.com/drayage/dray/test/testenv"
@@ -41,27 +42,62 @@ func start(t *testing.T, targets []target) *prometheus {
 		"rule_files":     []string{"rules.yml"},
 		"scrape_configs": scrapeConfigs(t, targets),
 	})
-	p := &prometheus{t: t, address: freeAddress(t)}
+	p := &prometheus{t: t}
+	for !p.starts(dir) {
+	}
+	return p
+}
+
+// starts starts Prometheus, and reports false if another program has taken its address meanwhile.
+func (p *prometheus) starts(dir string) bool {
+	p.t.Helper()
+	p.address = freeAddress(p.t)
 	var log bytes.Buffer
 	cmd := exec.Command("prometheus", "--config.file="+filepath.Join(dir, "prometheus.yml"), "--storage.tsdb.path="+filepath.Join(dir, "data"),
 		"--web.listen-address="+p.address, "--log.level=warn")
 	cmd.Stdout, cmd.Stderr = &log, &log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
+		p.t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
 		_ = cmd.Wait()
-		if t.Failed() {
-			t.Logf("prometheus: %s", log.String())
+	}()
+	p.t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		<-ended
+		if p.t.Failed() {
+			p.t.Logf("prometheus: %s", log.String())
 		}
 	})
+	taken := false
 	p.eventually("ready", func() error {
+		select {
+		case <-ended:
+			if taken = strings.Contains(log.String(), "address already in use"); taken {
+				return nil
+			}
+			p.t.Fatal("prometheus has ended")
+		default:
+		}
 		_, err := p.get("/-/ready", nil)
 		return err
 	})
-	return p
+	return !taken
+}
+
+// deadAddress is an address of this machine that refuses connections. No other program gets it until the test ends.
+func deadAddress(t *testing.T) string {
+	t.Helper()
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	testenv.Must(t, err)
+	t.Cleanup(func() { _ = unix.Close(fd) })
+	testenv.Must(t, unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))
+	own, err := unix.Getsockname(fd)
+	testenv.Must(t, err)
+	return fmt.Sprintf("127.0.0.1:%d", own.(*unix.SockaddrInet4).Port)
 }
 
 // freeAddress is an address of this machine at which nothing listens.
@@ -135,9 +171,12 @@ func staticConfigs(targets []target, app string) []any {
 	return all
 }
 
+// client does not wait forever for a program that has taken the address of Prometheus.
+var client = http.Client{Timeout: 30 * time.Second}
+
 // get asks the HTTP API.
 func (p *prometheus) get(path string, query url.Values) ([]byte, error) {
-	response, err := http.Get("http://" + p.address + path + "?" + query.Encode())
+	response, err := client.Get("http://" + p.address + path + "?" + query.Encode())
 	if err != nil {
 		return nil, err
 	}
