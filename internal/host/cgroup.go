@@ -68,7 +68,7 @@ func (c Cgroup) createWith(controller string, l Limits) error {
 	if err := checkOwnCgroup(c.Path); err != nil {
 		return err
 	}
-	release, err := holdHierarchies(controller)
+	release, err := holdHierarchies(controller, l.Share > 0)
 	if err != nil {
 		return fmt.Errorf("create cgroup %s: %w", c.Path, err)
 	}

@@ -39,13 +39,16 @@ func HugetlbResource() step.Resource { return step.Resource{Kind: KindHierarchy,
 // holdHierarchies stops every other `dray` from mounting and unmounting hierarchies
 // until the caller calls release: a directory made below a hierarchy that is then
 // unmounted would be no cgroup. It first mounts the controller, if one is named and
-// the v1 hierarchies lack it.
-func holdHierarchies(controller string) (release func(), err error) {
+// the v1 hierarchies lack it. weighs stops others from changing weights as well.
+func holdHierarchies(controller string, weighs bool) (release func(), err error) {
 	how := unix.LOCK_SH
-	if controller != "" {
+	if controller != "" || weighs {
 		how = unix.LOCK_EX
 	}
 	root, release, err := lockV1(how)
+	if err == nil && root == "" && weighs {
+		return lockHierarchies(how)
+	}
 	if err != nil || root == "" || controller == "" {
 		return release, err
 	}
@@ -58,11 +61,11 @@ func holdHierarchies(controller string) (release func(), err error) {
 
 // hierarchiesLock is one empty file per host, whatever the state directory; it is
 // never removed. Only root may open it, since opening allows locking.
-const hierarchiesLock = "/run/.dray-hierarchies"
+var hierarchiesLock = "/run/.dray-hierarchies"
 
 // lockPatience bounds the wait for hierarchiesLock. A holder keeps it at most until
 // the kernel releases a controller, see remount and settle.
-const lockPatience = 30 * time.Second
+const lockPatience = time.Minute
 
 // lockV1 locks the v1 hierarchies, at most until the process ends. root is the
 // directory of their mount points; empty if there are none.
@@ -74,16 +77,22 @@ func lockV1(how int) (root string, release func(), err error) {
 	if root = v1Root(hs); root == "" {
 		return "", func() {}, nil
 	}
+	release, err = lockHierarchies(how)
+	return root, release, err
+}
+
+// lockHierarchies locks hierarchiesLock, at most until the process ends.
+func lockHierarchies(how int) (release func(), err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), lockPatience)
 	defer cancel()
 	release, err = LockFile(ctx, hierarchiesLock, how)
 	if errors.Is(err, ErrLocked) {
-		return "", nil, fmt.Errorf("cgroup hierarchies: %w: end the process that holds it", err)
+		return nil, fmt.Errorf("cgroup hierarchies: %w: end the process that holds it", err)
 	}
 	if err != nil {
-		return "", nil, fmt.Errorf("cgroup hierarchies: %w", err)
+		return nil, fmt.Errorf("cgroup hierarchies: %w", err)
 	}
-	return root, release, nil
+	return release, nil
 }
 
 // v1Root is the directory of the v1 hierarchies' mount points, such as
@@ -255,15 +264,17 @@ func releaseHierarchy(controller string) error {
 	return nil
 }
 
+// settlePatience bounds settle. A killed process keeps its group until its parent,
+// which may be short of CPU, has reaped it.
+const settlePatience = 20 * time.Second
+
 // settle waits until the kernel has released the removed groups. A hierarchy
 // unmounted earlier keeps its controller until it is mounted again.
 func settle(controller string) {
-	const attempts, pause = 100, 10 * time.Millisecond
-	for i := 0; i < attempts; i++ {
+	for end := time.Now().Add(settlePatience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if c, err := kernelController(controller); err != nil || c.groups <= 1 {
 			return
 		}
-		time.Sleep(pause)
 	}
 }
 

@@ -38,6 +38,7 @@ func TestHierarchyOfOwn(t *testing.T) {
 	t.Run("stays while others have groups in it", h.testOthersGroup)
 	t.Run("stays where another mounted it", h.testOthersMount)
 	t.Run("its maker was killed", h.testKilled)
+	t.Run("goes once the killed are reaped", h.testZombie)
 	t.Run("many at once", h.testRace)
 	t.Run("nobody but root can keep its lock", h.testLock)
 }
@@ -188,7 +189,7 @@ func (h oneHierarchy) testKilled(t *testing.T) {
 	must(t, releaseHierarchy(h.controller))
 	h.wantGone(t)
 
-	release, err := holdHierarchies(h.controller)
+	release, err := holdHierarchies(h.controller, false)
 	must(t, err)
 	release()
 	if !h.mounted(t) {
@@ -201,6 +202,29 @@ func (h oneHierarchy) testKilled(t *testing.T) {
 	c := h.group(t)
 	must(t, removeCgroup(context.Background(), c.Path))
 	h.wantGone(t)
+}
+
+// testZombie: a killed process keeps its group until it is reaped. If the hierarchy were
+// unmounted before, it would keep its controller for good.
+func (h oneHierarchy) testZombie(t *testing.T) {
+	c := h.group(t)
+	cmd := exec.Command("sleep", "1000")
+	must(t, Place{Cgroup: c}.Start(cmd))
+	removed := make(chan error, 1)
+	go func() { removed <- removeCgroup(context.Background(), c.Path) }()
+	select {
+	case err := <-removed:
+		t.Errorf("the removal does not wait: %v", err)
+		_ = cmd.Wait()
+	case <-time.After(1500 * time.Millisecond):
+		_ = cmd.Wait()
+		must(t, <-removed)
+	}
+	h.wantGone(t)
+	waitFor(t, "the kernel to let go of the controller", func() bool {
+		state, err := kernelController(h.controller)
+		return err == nil && !state.v1
+	})
 }
 
 // testRace makes and removes groups on several threads: none may appear in a
@@ -240,7 +264,7 @@ func (h oneHierarchy) testLock(t *testing.T) {
 	}
 	done := make(chan held, 1)
 	go func() {
-		release, err := holdHierarchies("")
+		release, err := holdHierarchies("", false)
 		done <- held{release, err}
 	}()
 	select {

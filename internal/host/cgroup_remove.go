@@ -30,6 +30,19 @@ func removeCgroup(ctx context.Context, cgroup string) error {
 	ctx, cancel := context.WithTimeout(ctx, killPatience)
 	defer cancel()
 	c := Cgroup{Path: cgroup}
+	err := c.clear(ctx)
+	// A thread that starts a program in it (see joinThread) keeps it busy until it has ended.
+	for errors.Is(err, unix.EBUSY) && Sleep(ctx, 10*time.Millisecond) == nil {
+		err = c.clear(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	return removeEmptyParents(cgroup)
+}
+
+// clear kills every process in the tree, then removes the tree.
+func (c Cgroup) clear(ctx context.Context) error {
 	if err := c.Kill(ctx); err != nil {
 		return err
 	}
@@ -42,7 +55,7 @@ func removeCgroup(ctx context.Context, cgroup string) error {
 			return fmt.Errorf("remove cgroup: %w", err)
 		}
 	}
-	return removeEmptyParents(cgroup)
+	return nil
 }
 
 // Kill kills every process in the cgroup and below it, including fork bombs and

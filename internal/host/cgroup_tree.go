@@ -100,7 +100,7 @@ func (c Cgroup) Exists() (bool, error) {
 }
 
 // Processes lists the processes in the cgroup and below it, ascending. It excludes
-// this process, whose threads enter a cgroup briefly to start programs.
+// this process, and others that have only entered with a thread to start a program.
 func (c Cgroup) Processes() ([]int, error) {
 	dirs, err := c.dirs()
 	if err != nil {
@@ -133,13 +133,28 @@ func processesBelow(dir string) ([]int, error) {
 		if gone(err) {
 			return nil
 		}
-		pids = append(pids, in...)
+		pids = append(pids, residents(p, in)...)
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list processes of cgroup %s: %w", dir, err)
 	}
 	return pids, nil
+}
+
+// residents drops the processes whose main thread is in another cgroup than dir: v1
+// lists a process for any of its threads (see joinThread).
+func residents(dir string, pids []int) []int {
+	tasks, err := os.ReadFile(filepath.Join(dir, "tasks"))
+	if err != nil || len(pids) == 0 {
+		return pids // of v2, say
+	}
+	in := map[string]bool{}
+	for _, tid := range strings.Fields(string(tasks)) {
+		in[tid] = true
+	}
+	// A main thread that has ended is in no cgroup, and the others may run on.
+	return slices.DeleteFunc(pids, func(pid int) bool { return !in[strconv.Itoa(pid)] && mainThreadRuns(pid) })
 }
 
 // gone reports whether an error means that the cgroup was removed.

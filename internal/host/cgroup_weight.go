@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // weights is how a hierarchy's cpu controller states how much time a cgroup gets, relative
@@ -98,19 +100,35 @@ func lighten(cgroup string, hs []hierarchy) error {
 		return nil
 	}
 	for parent := path.Dir(cgroup); parent != "/"; parent = path.Dir(parent) {
-		dir := filepath.Join(h.mount, parent)
-		weight, err := w.get(dir)
-		if err != nil || weight != w.largest || w.anyHeavy(dir) {
-			continue
-		}
-		if err := w.set(dir, w.usual); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := w.lighten(filepath.Join(h.mount, parent)); err != nil {
 			return err
-		}
-		if w.anyHeavy(dir) { // another `dray` has just made one
-			return w.set(dir, w.largest)
 		}
 	}
 	return nil
+}
+
+func (w weights) lighten(dir string) error {
+	if !w.needless(dir) {
+		return nil
+	}
+	release, err := lockHierarchies(unix.LOCK_EX) // see holdHierarchies
+	if err != nil {
+		return err
+	}
+	defer release()
+	if !w.needless(dir) { // another `dray` has just given a share
+		return nil
+	}
+	if err := w.set(dir, w.usual); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// needless reports whether dir has the largest weight, and no cgroup right below it a share.
+func (w weights) needless(dir string) bool {
+	weight, err := w.get(dir)
+	return err == nil && weight == w.largest && !w.anyHeavy(dir)
 }
 
 // anyHeavy reports whether a cgroup right below dir has another weight than the usual one.

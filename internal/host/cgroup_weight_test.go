@@ -10,6 +10,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // A share is the cgroup's part of the largest weight; the cgroups above it have all of it
@@ -46,15 +49,73 @@ func TestCgroupShare(t *testing.T) {
 	}
 }
 
-// On v2 a share is of another largest weight. This runs on plain files, instead of a
-// hierarchy that has the cpu controller.
-func TestCgroupShareOnV2(t *testing.T) {
+// ownHierarchiesLock replaces the host's lock of hierarchies during a test.
+func ownHierarchiesLock(t *testing.T) {
+	before := hierarchiesLock
+	hierarchiesLock = filepath.Join(t.TempDir(), "lock")
+	t.Cleanup(func() { hierarchiesLock = before })
+}
+
+// plainWeights is a v2 hierarchy with the cpu controller, made of plain files: the cgroup
+// /dray/c/a and those above it.
+func plainWeights(t *testing.T) []hierarchy {
 	mount := t.TempDir()
 	for _, dir := range []string{"dray/c/a", "dray/c", "dray"} {
 		must(t, os.MkdirAll(filepath.Join(mount, dir), 0o755))
 		must(t, os.WriteFile(filepath.Join(mount, dir, "cpu.weight"), []byte("100\n"), 0o644))
 	}
-	hs := []hierarchy{{mount: mount, v2: true, controllers: []string{"cpu", "memory"}}}
+	return []hierarchy{{mount: mount, v2: true, controllers: []string{"cpu", "memory"}}}
+}
+
+// wantWaits expects f to wait until release.
+func wantWaits(t *testing.T, what string, release func(), f func() error) {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	select {
+	case err := <-done:
+		t.Errorf("%s while another dray changes weights (%v)", what, err)
+		release()
+	case <-time.After(100 * time.Millisecond):
+		release()
+		must(t, <-done)
+	}
+}
+
+// A share is not given while another `dray` makes a cgroup or gives weights back.
+func TestCgroupShareIsGivenAlone(t *testing.T) {
+	c := testCgroup(t)
+	create(t, c, Limits{})
+	if _, _, err := c.CPUWeight(); errors.Is(err, ErrUnsupported) {
+		t.Skip(err)
+	}
+	release, err := lockHierarchies(unix.LOCK_SH)
+	must(t, err)
+	wantWaits(t, "a share was given", release, func() error { return c.Child("a").Create(Limits{Share: 0.5}) })
+}
+
+// Weights are not given back while another `dray` gives a share: then they stay.
+func TestCgroupWeightsAreGivenBackAlone(t *testing.T) {
+	ownHierarchiesLock(t)
+	hs := plainWeights(t)
+	weight := func(dir string) string { return filepath.Join(hs[0].mount, dir, "cpu.weight") }
+	must(t, os.WriteFile(weight("dray/c"), []byte("10000"), 0o644))
+	release, err := holdHierarchies("", true)
+	must(t, err)
+	wantWaits(t, "a weight was given back", func() {
+		must(t, os.WriteFile(weight("dray/c/a"), []byte("4000"), 0o644))
+		release()
+	}, func() error { return lighten("/dray/c/b", hs) })
+	if got, err := os.ReadFile(weight("dray/c")); err != nil || string(got) != "10000" {
+		t.Errorf("the cgroup above a share has the weight %q (%v)", got, err)
+	}
+}
+
+// On v2 a share is of another largest weight.
+func TestCgroupShareOnV2(t *testing.T) {
+	ownHierarchiesLock(t)
+	hs := plainWeights(t)
+	mount := hs[0].mount
 	want := func(a, parents string) {
 		t.Helper()
 		for dir, weight := range map[string]string{"dray/c/a": a, "dray/c": parents, "dray": parents} {

@@ -20,7 +20,7 @@ func Uplinks() ([]inventory.Interface, error) {
 		return nil, err
 	}
 	defer nl.Close()
-	links, err := nl.LinkList()
+	links, err := dump(nl.LinkList)
 	if err != nil {
 		return nil, fmt.Errorf("list host interfaces: %w", err)
 	}

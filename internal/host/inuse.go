@@ -22,7 +22,7 @@ func (n Netns) InUse(name string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("look at %s: %w", name, err)
 	}
-	routes, err := nl.RouteList(link, netlink.FAMILY_ALL)
+	routes, err := dump(func() ([]netlink.Route, error) { return nl.RouteList(link, netlink.FAMILY_ALL) })
 	if err != nil {
 		return "", fmt.Errorf("list routes of %s: %w", name, err)
 	}
@@ -31,7 +31,7 @@ func (n Netns) InUse(name string) (string, error) {
 			return "it has the default route", nil
 		}
 	}
-	addresses, err := nl.AddrList(link, netlink.FAMILY_ALL)
+	addresses, err := dump(func() ([]netlink.Addr, error) { return nl.AddrList(link, netlink.FAMILY_ALL) })
 	if err != nil {
 		return "", fmt.Errorf("list addresses of %s: %w", name, err)
 	}
@@ -50,7 +50,7 @@ func (n Netns) InUse(name string) (string, error) {
 
 // connected names the bridge, bond or interface that uses the link.
 func connected(nl *netlink.Handle, link netlink.Link) (string, error) {
-	all, err := nl.LinkList()
+	all, err := dump(nl.LinkList)
 	if err != nil {
 		return "", fmt.Errorf("list host interfaces: %w", err)
 	}

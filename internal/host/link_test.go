@@ -3,11 +3,13 @@
 package host
 
 import (
+	"context"
 	"net/netip"
 	"os"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/vishvananda/netlink"
 
@@ -31,6 +33,9 @@ func TestVeth(t *testing.T) {
 	}
 	must(t, a.Netns.AddAddr("f1u", netip.MustParsePrefix("192.0.2.1/24")))
 	must(t, a.Netns.AddAddr("f1u", netip.MustParsePrefix("2001:db8::1/64")))
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	must(t, a.Netns.WaitCarrier(ctx, "f1u"))
 	s, err := a.Netns.ReadLink("f1u")
 	must(t, err)
 	if !s.Up || !s.Carrier || !strings.Contains(strings.Join(prefixes(s.Addrs), " "), "192.0.2.1/24 2001:db8::1/64") {

@@ -49,7 +49,7 @@ func (n Netns) ReadLink(name string) (LinkState, error) {
 			Up: a.Flags&net.FlagUp != 0, Carrier: carries(a),
 			Queues: a.NumTxQueues, Peer: a.ParentIndex, Master: a.MasterIndex, Promiscuity: a.Promisc, AltNames: a.AltNames,
 		}
-		addrs, err := nl.AddrList(l, netlink.FAMILY_ALL)
+		addrs, err := dump(func() ([]netlink.Addr, error) { return nl.AddrList(l, netlink.FAMILY_ALL) })
 		if err != nil {
 			return fmt.Errorf("addresses of %s in %s: %w", name, n, err)
 		}

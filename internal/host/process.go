@@ -216,6 +216,17 @@ func parentOf(pid int) (int, error) {
 	return strconv.Atoi(fields[1])
 }
 
+// mainThreadRuns reports whether the main thread of a process has not begun to end.
+func mainThreadRuns(pid int) bool {
+	fields, err := statFields(pid)
+	if err != nil {
+		return false
+	}
+	const exiting = 0x4 // PF_EXITING of the kernel's linux/sched.h
+	flags, err := strconv.ParseUint(fields[6], 10, 64)
+	return err == nil && flags&exiting == 0
+}
+
 // statFields are the fields of a running process's /proc/PID/stat, from its state on.
 func statFields(pid int) ([]string, error) {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")

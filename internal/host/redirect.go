@@ -17,7 +17,7 @@ func (n Netns) Interfaces() ([]string, error) {
 		return nil, err
 	}
 	defer nl.Close()
-	links, err := nl.LinkList()
+	links, err := dump(nl.LinkList)
 	if err != nil {
 		return nil, fmt.Errorf("list interfaces in %s: %w", n, err)
 	}

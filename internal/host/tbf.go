@@ -76,7 +76,7 @@ func tokenBucket(l netlink.Link, q Qdisc) (*netlink.Tbf, error) {
 
 // ownTokenBucket is the tbf that Drayage has set on an interface; nil if there is none.
 func ownTokenBucket(nl *netlink.Handle, l netlink.Link) (*netlink.Tbf, error) {
-	all, err := nl.QdiscList(l)
+	all, err := dump(func() ([]netlink.Qdisc, error) { return nl.QdiscList(l) })
 	if err != nil {
 		return nil, err
 	}

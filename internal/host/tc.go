@@ -252,7 +252,7 @@ const leafMinor = 1
 
 // checkClass compares the class of a classful qdisc in which packets queue.
 func checkClass(nl *netlink.Handle, l netlink.Link, want Qdisc) error {
-	classes, err := nl.ClassList(l, netlink.HANDLE_NONE)
+	classes, err := dump(func() ([]netlink.Class, error) { return nl.ClassList(l, netlink.HANDLE_NONE) })
 	if err != nil {
 		return fmt.Errorf("read back classes: %w", err)
 	}

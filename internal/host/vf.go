@@ -28,11 +28,11 @@ func hostLinks() (map[string]hostLink, error) {
 		return nil, err
 	}
 	defer nl.Close()
-	links, err := nl.LinkList()
+	links, err := dump(nl.LinkList)
 	if err != nil {
 		return nil, fmt.Errorf("list host interfaces: %w", err)
 	}
-	addresses, err := nl.AddrList(nil, netlink.FAMILY_ALL)
+	addresses, err := dump(func() ([]netlink.Addr, error) { return nl.AddrList(nil, netlink.FAMILY_ALL) })
 	if err != nil {
 		return nil, fmt.Errorf("list host addresses: %w", err)
 	}

@@ -262,7 +262,7 @@ func retrieve(c vfClaim) (ours bool, err error) {
 		return false, err
 	}
 	defer handle.Close()
-	links, err := handle.LinkList()
+	links, err := dump(handle.LinkList)
 	if err != nil {
 		return false, fmt.Errorf("list interfaces in %s: %w", ns, err)
 	}

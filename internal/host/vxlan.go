@@ -93,7 +93,7 @@ type TunnelEnd struct {
 // and those for unknown and group addresses.
 func (n Netns) Forward(name string, mac net.HardwareAddr, to TunnelEnd) error {
 	return n.withLink(name, func(nl *netlink.Handle, l netlink.Link) error {
-		old, err := nl.NeighList(l.Attrs().Index, unix.AF_BRIDGE)
+		old, err := dump(func() ([]netlink.Neigh, error) { return nl.NeighList(l.Attrs().Index, unix.AF_BRIDGE) })
 		if err != nil {
 			return fmt.Errorf("forwarding table of %s in %s: %w", name, n, err)
 		}
@@ -149,7 +149,7 @@ func replaceFlooding(nl *netlink.Handle, l netlink.Link, old []netlink.Neigh, en
 func (n Netns) ReadForwarding(name string) (map[string][]netip.Addr, error) {
 	table := map[string][]netip.Addr{}
 	err := n.withLink(name, func(nl *netlink.Handle, l netlink.Link) error {
-		entries, err := nl.NeighList(l.Attrs().Index, unix.AF_BRIDGE)
+		entries, err := dump(func() ([]netlink.Neigh, error) { return nl.NeighList(l.Attrs().Index, unix.AF_BRIDGE) })
 		if err != nil {
 			return fmt.Errorf("forwarding table of %s in %s: %w", name, n, err)
 		}

@@ -89,7 +89,7 @@ func (n *Node) claim(ctx context.Context, command string, c *chain.Chain, p *pla
 		if err := touch(n.lockFile(c.Name)); err != nil {
 			return err
 		}
-		if l.lock, err = tryLock(n.lockFile(c.Name), exclusive); err != nil {
+		if l.lock, err = waitLock(ctx, n.lockFile(c.Name), exclusive, lockPatience); err != nil {
 			return err
 		}
 		if l.journal, err = createJournal(n.journalFile(c.Name), owner{Process: self, Command: command, Since: time.Now()}); err != nil {

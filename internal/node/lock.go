@@ -26,9 +26,12 @@ var (
 const (
 	exclusive = unix.LOCK_EX
 	shared    = unix.LOCK_SH // for readers: it excludes changes, not other readers
-	// lockPatience is how long a writer waits for readers.
+	// lockPatience is how long a writer waits for another, which may need minutes.
 	lockPatience = time.Second
-	lockPoll     = 5 * time.Millisecond
+	// readerPatience is how long a writer waits for readers: they take longer than
+	// an instant only if they get no CPU.
+	readerPatience = 30 * time.Second
+	lockPoll       = 5 * time.Millisecond
 )
 
 // tryLock locks an existing file without waiting. The kernel releases the lock when
@@ -65,17 +68,27 @@ func stillAt(f *os.File, path string) bool {
 	return err == nil && os.SameFile(held, now)
 }
 
-// waitLock is tryLock that waits for up to patience, and no longer than ctx.
+// waitLock is tryLock that waits for up to patience, for readers up to
+// readerPatience, and no longer than ctx.
 func waitLock(ctx context.Context, path string, how int, patience time.Duration) (*os.File, error) {
-	for deadline := time.Now().Add(patience); ; {
+	for begin := time.Now(); ; {
 		f, err := tryLock(path, how)
-		if !errors.Is(err, errBusy) || time.Now().After(deadline) {
+		if !errors.Is(err, errBusy) {
 			return f, err
+		}
+		if waited := time.Since(begin); waited > patience && (waited > readerPatience || !readable(path)) {
+			return nil, err
 		}
 		if err := host.Sleep(ctx, lockPoll); err != nil {
 			return nil, err
 		}
 	}
+}
+
+// readable reports whether no writer holds the lock.
+func readable(path string) bool {
+	f, err := tryLock(path, shared)
+	return err == nil && f.Close() == nil
 }
 
 // touch makes a lock file if it is missing.

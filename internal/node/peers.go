@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	peerPatience = 10 * time.Second // for the other end's socket
+	peerPatience = 30 * time.Second // for the other end's socket, which it makes when it runs
 	// connectGrace is how long a command's first start may take to connect its
 	// device. It doubles with each start that fails to.
 	connectGrace = 3 * time.Second

@@ -100,6 +100,30 @@ func TestAttendGivesUp(t *testing.T) {
 	}
 }
 
+// connectUntil connects to l for a second in every two: a watch sees one of the
+// connections, however late it looks, and then its loss.
+func connectUntil(done <-chan struct{}, l net.Listener) error {
+	for {
+		client, err := net.Dial("unixpacket", l.Addr().String())
+		if err != nil {
+			return err
+		}
+		server, err := l.Accept()
+		if err == nil {
+			time.Sleep(time.Second)
+			err = server.Close()
+		}
+		if err := errors.Join(err, client.Close()); err != nil {
+			return err
+		}
+		select {
+		case <-done:
+			return nil
+		case <-time.After(time.Second):
+		}
+	}
+}
+
 // TestWatchPeers follows a device that never connects, and one that loses its peer.
 func TestWatchPeers(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
@@ -117,21 +141,16 @@ func TestWatchPeers(t *testing.T) {
 	if early, why := watchPeers(ctx, peers, time.Millisecond); !early || why == nil || !strings.Contains(why.Error(), "did not connect") {
 		t.Errorf("never connected: %v, %v", early, why)
 	}
-	client, err := net.Dial("unixpacket", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		time.Sleep(3 * time.Second)
-		client.Close()
-		server.Close()
-	}()
-	if early, why := watchPeers(ctx, peers, time.Hour); early || why == nil || !strings.Contains(why.Error(), "lost a") {
+	lost := make(chan struct{})
+	connected := make(chan error, 1)
+	go func() { connected <- connectUntil(lost, l) }()
+	early, why := watchPeers(ctx, peers, time.Hour)
+	close(lost)
+	if early || why == nil || !strings.Contains(why.Error(), "lost a") {
 		t.Errorf("lost: %v, %v", early, why)
+	}
+	if err := <-connected; err != nil {
+		t.Error(err)
 	}
 	cancel()
 	if early, why := watchPeers(ctx, peers, time.Hour); early || why != nil {

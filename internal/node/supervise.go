@@ -269,12 +269,18 @@ func settling(functions map[string]FunctionStatus, settle time.Duration) (wait t
 			wait = max(wait, time.Second)
 		case PhaseRunning:
 			wait = max(wait, settle-time.Since(st.Since))
+			if st.Process.PID != 0 && !st.Process.Alive() { // how it ended is not known yet
+				wait = max(wait, endSeen)
+			}
 		case PhaseFailed, PhaseRestarting:
 			failed = errors.Join(failed, st.failure())
 		}
 	}
 	return wait, failed
 }
+
+// endSeen is how soon the end of a process is known as a rule.
+const endSeen = 10 * time.Millisecond
 
 func (st FunctionStatus) failure() error {
 	if st.Error != "" {

@@ -56,6 +56,11 @@ func TestSettlingWaitsForEveryFunctionAndNamesFailures(t *testing.T) {
 	if wait, _ := settling(byName(starting), time.Second); wait <= 0 {
 		t.Error("a function that is starting counts as settled")
 	}
+	gone := running
+	gone.Process = host.ProcessID{PID: os.Getpid(), Boot: "another"}
+	if wait, _ := settling(byName(gone), time.Second); wait <= 0 {
+		t.Error("a function whose process has ended counts as settled before its status is known")
+	}
 	if _, err := settling(byName(running, failed), time.Second); err == nil || err.Error() != "function ru ended with status 3" {
 		t.Errorf("a failed function: %v", err)
 	}

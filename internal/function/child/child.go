@@ -34,7 +34,7 @@ type Child struct {
 
 // outputGrace is how long a process that escaped its cgroup may hold open the
 // output of an ended command.
-const outputGrace = 5 * time.Second
+const outputGrace = 30 * time.Second
 
 // killPatience bounds how long killed processes may take to die: only one stuck
 // in the kernel takes this long.
@@ -42,7 +42,7 @@ const killPatience = 20 * time.Second
 
 // endPatience bounds how long an engine process may outlive the command that it
 // represents. After that it hangs, and is killed as well.
-var endPatience = 10 * time.Second
+var endPatience = 30 * time.Second
 
 // Start starts cmd in place. atExit, which may be nil, runs after the process
 // ends and before its output counts as complete: it must end anything else that

@@ -21,7 +21,7 @@ const DefaultHost = "unix:///run/docker.sock"
 
 // outputGrace is how long a child of the client, such as a credential helper, may
 // hold its output after the client ended or was killed.
-const outputGrace = time.Second
+var outputGrace = 10 * time.Second
 
 // Client calls one daemon.
 type Client struct {

@@ -16,6 +16,8 @@ import (
 // TestAChildOfTheClientIsNotWaitedFor: a command that has timed out ends even if a
 // child holds the client's output.
 func TestAChildOfTheClientIsNotWaitedFor(t *testing.T) {
+	defer func(before time.Duration) { outputGrace = before }(outputGrace)
+	outputGrace = 50 * time.Millisecond
 	dir := t.TempDir()
 	file := filepath.Join(dir, "pid")
 	script := fmt.Sprintf("#!/bin/sh\n/bin/sleep 100 &\necho $! >%s\nwait\n", file)

@@ -236,9 +236,9 @@ func testStopStubborn(t *testing.T, c Config) {
 	r.Await("up")
 	pids, err := f.Spec.Cgroup.Processes()
 	testenv.Must(t, err)
+	begin := time.Now()
 	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
 	defer cancel()
-	begin := time.Now()
 	testenv.Must(t, r.Stop(ctx))
 	if took := time.Since(begin); took < 250*time.Millisecond {
 		t.Errorf("it ended after %v, so it was not stubborn", took)

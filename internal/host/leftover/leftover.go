@@ -72,7 +72,18 @@ func (a Snapshot) Containing(text string) Snapshot {
 	return slices.DeleteFunc(slices.Clone(a), func(line string) bool { return !strings.Contains(line, text) })
 }
 
-func links() ([]string, error) {
+// links starts again if the kernel says that a list changed while it was made.
+func links() (lines []string, err error) {
+	const tries = 100
+	for range tries {
+		if lines, err = linksOnce(); !errors.Is(err, netlink.ErrDumpInterrupted) {
+			break
+		}
+	}
+	return lines, err
+}
+
+func linksOnce() ([]string, error) {
 	all, err := netlink.LinkList()
 	if err != nil {
 		return nil, fmt.Errorf("list interfaces: %w", err)

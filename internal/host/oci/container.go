@@ -93,7 +93,7 @@ func (c Container) Run(ctx context.Context, place host.Place, log *os.File, verb
 }
 
 // deleteTimeout bounds how long runc may take to delete a container.
-const deleteTimeout = 10 * time.Second
+const deleteTimeout = 30 * time.Second
 
 // Delete kills and deletes the container, if it exists.
 func (c Container) Delete(ctx context.Context, place host.Place) error {

@@ -18,7 +18,7 @@ import (
 
 // outputGrace is how long an ended program's output may stay open: all its
 // possible holders have been killed.
-const outputGrace = 5 * time.Second
+const outputGrace = 30 * time.Second
 
 // running is one program with all its descendants.
 type running struct {
