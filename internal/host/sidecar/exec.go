@@ -24,7 +24,7 @@ func (p Process) Exec(ctx context.Context, args ...string) (string, error) {
 	}
 	var out, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &out, &stderr, outputGrace
-	err = p.runcPlace().Start(cmd)
+	err = p.Beside().Start(cmd)
 	if err == nil {
 		err = cmd.Wait()
 	}

@@ -93,8 +93,8 @@ func (p Process) container() oci.Container {
 	return oci.Container{ID: p.Name, Bundle: p.bundle(), State: p.runcState()}
 }
 
-// runcPlace is where runc itself runs.
-func (p Process) runcPlace() host.Place { return host.Place{Cgroup: p.helper()} }
+// Beside is where programs run that serve it: runc, and tools.
+func (p Process) Beside() host.Place { return host.Place{Cgroup: p.helper()} }
 
 // Probe reports whether this host can run sidecars, as an *host.Unsupported.
 func Probe() error {
@@ -199,7 +199,7 @@ func (p Process) start(ctx context.Context) (host.ProcessID, error) {
 	}
 	defer log.Close()
 	c := p.container()
-	if err := c.Run(ctx, p.runcPlace(), log, "run", "--detach", "--bundle", c.Bundle, "--pid-file", c.PIDFile(), c.ID); err != nil {
+	if err := c.Run(ctx, p.Beside(), log, "run", "--detach", "--bundle", c.Bundle, "--pid-file", c.PIDFile(), c.ID); err != nil {
 		return host.ProcessID{}, err
 	}
 	id, err := host.Identify(c.PID())
@@ -214,7 +214,7 @@ func (p Process) clear(ctx context.Context) error {
 	if err := p.group().Kill(ctx); err != nil {
 		return err
 	}
-	return p.container().Delete(ctx, p.runcPlace())
+	return p.container().Delete(ctx, p.Beside())
 }
 
 // Await waits until ready returns true; it fails if the process ends first.

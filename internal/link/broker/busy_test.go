@@ -24,7 +24,7 @@ func newTestBroker(t *testing.T) *broker {
 	t.Helper()
 	j, err := openJournal(t.TempDir())
 	testenv.Must(t, err)
-	b := &broker{journal: j, log: new(logger), links: map[string]*link{}, sockets: map[string][]string{}, busy: map[string]chan struct{}{}}
+	b := &broker{journal: j, log: new(logger), timeouts: Patient, links: map[string]*link{}, sockets: map[string][]string{}, busy: map[string]chan struct{}{}}
 	b.ledger = newLedger(b.log)
 	t.Cleanup(b.ledger.close)
 	t.Cleanup(b.leave)

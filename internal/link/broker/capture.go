@@ -20,7 +20,7 @@ import (
 const (
 	captureRing   = 16 << 20  // bytes of one ring at most, if its slots permit
 	captureTotal  = 256 << 20 // for all rings of a port
-	captureAnswer = 3 * time.Second
+	captureAnswer = 10 * time.Second
 	// capturesMax leaves control connections for other requests.
 	capturesMax = controlCallers / 2
 )
@@ -191,7 +191,7 @@ func (l *link) serveCapture(ctx context.Context, conn *net.UnixConn, e *end, sna
 	defer unix.Close(k.memfd)
 	// Not under ctx: the capture must stop in any case.
 	defer func() { _ = l.call(context.Background(), func() { e.stopCapture(k) }) }()
-	if err := l.awaitCapture(ctx, k); err != nil {
+	if err := l.awaitCapture(ctx, e, k); err != nil {
 		return err
 	}
 	if err := sendCapture(conn, k.start, k.memfd); err != nil {
@@ -235,7 +235,7 @@ func (l *link) ask(ctx context.Context, f func() error) error {
 }
 
 // awaitCapture waits until the end copies packets.
-func (l *link) awaitCapture(ctx context.Context, k *capturing) error {
+func (l *link) awaitCapture(ctx context.Context, e *end, k *capturing) error {
 	select {
 	case <-k.started:
 	case <-l.ended:
@@ -243,7 +243,7 @@ func (l *link) awaitCapture(ctx context.Context, k *capturing) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	timer := time.NewTimer(captureAnswer)
+	timer := time.NewTimer(l.broker.timeouts.capture)
 	defer timer.Stop()
 	select {
 	case err := <-k.answer:
@@ -253,9 +253,22 @@ func (l *link) awaitCapture(ctx context.Context, k *capturing) error {
 	case <-l.ended:
 		return errRemoved
 	case <-timer.C:
-		return errors.New("the function does not respond: it is stopped, or does not call dray_service")
 	case <-ctx.Done():
 		return ctx.Err()
+	}
+	// The answer may have come while this process had no CPU.
+	_ = l.call(ctx, func() {
+		if e.conn != nil {
+			e.read(e.conn)
+		}
+	})
+	select {
+	case err := <-k.answer:
+		return err
+	case <-k.over:
+		return errors.New(k.reason)
+	default:
+		return errors.New("the function does not respond: it is stopped, or does not call dray_service")
 	}
 }
 

@@ -27,6 +27,7 @@ type Capture struct {
 	conn   *net.UnixConn
 	ended  chan struct{}
 	reason string
+	late   error // the broker has not confirmed the end in time
 }
 
 // Capture makes a function copy the packets of its port, and waits until a
@@ -112,11 +113,13 @@ func decodeResponse(line []byte, result any) error {
 func (k *Capture) await() {
 	defer close(k.ended)
 	var r response
-	if err := json.NewDecoder(k.conn).Decode(&r); err != nil {
+	err := json.NewDecoder(lastLook{k.conn}).Decode(&r)
+	if k.reason = r.Error; err != nil {
 		k.reason = "the broker has ended"
-		return
 	}
-	k.reason = r.Error
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		k.late = errors.New("the broker does not respond: the port may still be captured")
+	}
 }
 
 // Ended is closed when no more packets will come. Reason then says why.
@@ -125,24 +128,26 @@ func (k *Capture) Ended() <-chan struct{} { return k.ended }
 // Reason is valid once Ended is closed.
 func (k *Capture) Reason() string { return k.reason }
 
-// Close ends the capture. The port can be captured again when it returns.
-func (k *Capture) Close() error {
-	err := endRequest(k.conn)
-	<-k.ended // the broker has stopped, and closed the connection
-	return errors.Join(err, k.conn.Close(), k.Memory.Close())
+// Close ends the capture. The port can be captured again when it returns nil.
+func (k *Capture) Close() error { return k.close(captureAnswer) }
+
+func (k *Capture) close(within time.Duration) error {
+	err := endRequest(k.conn, within)
+	<-k.ended // the broker has stopped, and closed the connection; or it is late
+	return errors.Join(err, k.late, k.conn.Close(), k.Memory.Close())
 }
 
 // hangUp ends a capture that may wait for its port, and closes the connection when the broker has.
 func hangUp(conn *net.UnixConn) error {
-	err := endRequest(conn)
+	err := endRequest(conn, captureAnswer)
 	_, _ = io.Copy(io.Discard, conn)
 	return errors.Join(err, conn.Close())
 }
 
-// endRequest tells the broker that a capture is over. A broker that does not hang up is waited for only for captureAnswer.
-func endRequest(conn *net.UnixConn) error {
+// endRequest tells the broker that a capture is over. It has that long to hang up.
+func endRequest(conn *net.UnixConn, within time.Duration) error {
 	if err := conn.CloseWrite(); err != nil && !errors.Is(err, unix.ENOTCONN) { // the broker has closed it
 		return err
 	}
-	return conn.SetReadDeadline(time.Now().Add(captureAnswer))
+	return conn.SetReadDeadline(time.Now().Add(within))
 }

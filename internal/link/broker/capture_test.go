@@ -41,7 +41,8 @@ func newBrokerOf(t *testing.T) *onlooker {
 	ctx, cancel := context.WithCancel(context.Background())
 	ready, served := make(chan struct{}), make(chan error, 1)
 	go func() {
-		served <- Serve(ctx, Options{Dir: filepath.Join(dir, "broker"), Ready: func() { close(ready) }})
+		o := Options{Dir: filepath.Join(dir, "broker"), Ready: func() { close(ready) }}
+		served <- Serve(ctx, o.Within(Patient))
 	}()
 	t.Cleanup(func() {
 		cancel()
@@ -71,6 +72,14 @@ func newBrokerOf(t *testing.T) *onlooker {
 // open opens port a with an end that supports these features.
 func (o *onlooker) open(features uint64) {
 	o.t.Helper()
+	o.connect()
+	o.sayHello(features)
+	o.hearWelcome()
+}
+
+// connect connects to port a.
+func (o *onlooker) connect() {
+	o.t.Helper()
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	testenv.Must(o.t, err)
 	o.fd = fd
@@ -79,9 +88,17 @@ func (o *onlooker) open(features uint64) {
 	if err := errors.Join(unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &timeout), unix.Connect(fd, &unix.SockaddrUnix{Name: filepath.Join(o.dir, "a")})); err != nil {
 		o.t.Fatal(err)
 	}
+}
+
+func (o *onlooker) sayHello(features uint64) {
+	o.t.Helper()
 	hello := &wire.Hello{Features: features, TickHz: 1e9}
 	copy(hello.Port[:], "a")
 	o.say(wire.Message{Type: wire.TypeHello, Body: hello})
+}
+
+func (o *onlooker) hearWelcome() {
+	o.t.Helper()
 	if m, telemetry := o.hear(); m.Type != wire.TypeWelcome {
 		o.t.Fatalf("got %+v", m)
 	} else {
@@ -106,6 +123,9 @@ func (o *onlooker) hear() (wire.Message, int) {
 	o.t.Helper()
 	buffer, rights := make([]byte, wire.MaxMessage), make([]byte, unix.CmsgSpace(4))
 	n, rn, _, _, err := unix.Recvmsg(o.fd, buffer, rights, unix.MSG_CMSG_CLOEXEC)
+	for errors.Is(err, unix.EINTR) { // a call with a timeout is not restarted
+		n, rn, _, _, err = unix.Recvmsg(o.fd, buffer, rights, unix.MSG_CMSG_CLOEXEC)
+	}
 	testenv.Must(o.t, err)
 	fds := rightsOf(rights[:rn])
 	m, err := wire.Parse(buffer[:n], len(fds), wire.FromBroker)

@@ -78,9 +78,6 @@ func (e *end) lacksClasses(c *conn) bool {
 	return e.spec().Classes != nil && c.hello.Features&wire.FeatureClasses == 0
 }
 
-// classesTimeout bounds an end's time to answer CLASSES.
-const classesTimeout = 2 * time.Second
-
 // sendClasses orders the port's traffic classes: directly after WELCOME, and when they change.
 // There is no new generation before the answer. An adopted link continues meanwhile,
 // without a deadline.
@@ -92,7 +89,7 @@ func (e *end) sendClasses(c *conn, readopted bool) {
 	order := ordered.Order
 	c.classing++
 	if !readopted {
-		c.deadline = time.Now().Add(classesTimeout)
+		c.deadline = time.Now().Add(e.link.broker.timeouts.classes)
 	}
 	e.say(c, wire.Message{Type: wire.TypeClasses, Body: &order})
 }

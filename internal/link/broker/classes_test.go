@@ -26,7 +26,11 @@ func strict() *broker.Classes {
 // serveClasses runs a broker with the link "f1u", one of whose ports has classes.
 func serveClasses(t *testing.T) (*fixture, *broker.Client, broker.Link) {
 	t.Helper()
-	s := newFixture(t)
+	return newFixture(t).serveClasses()
+}
+
+func (s *fixture) serveClasses() (*fixture, *broker.Client, broker.Link) {
+	s.t.Helper()
 	c, _ := s.serve()
 	l := s.link("f1u")
 	l.Ends[0].Classes = strict()
@@ -75,6 +79,7 @@ func TestReportedClassesInTheStatus(t *testing.T) {
 	s, c, l := serveClasses(t)
 	a := s.raw(l.Ends[0])
 	a.greetClasses()
+	a.classed(0)
 	telemetry := a.fds[0]
 	report := func(used wire.Classes) *broker.ClassesStatus {
 		t.Helper()
@@ -84,7 +89,11 @@ func TestReportedClassesInTheStatus(t *testing.T) {
 		testenv.Must(t, err)
 		_, err = unix.Pwrite(telemetry, b, 0)
 		testenv.Must(t, err)
-		return s.status(c, "f1u").Ends[0].Classes
+		got := s.status(c, "f1u").Ends[0]
+		if got.Classes == nil {
+			t.Fatalf("no classes: %+v", got)
+		}
+		return got.Classes
 	}
 	used := strict().Order
 	used.Class[1].Limit = 100
@@ -144,7 +153,9 @@ func TestClassesThatAnEndCannotHave(t *testing.T) {
 // An end that does not answer gets no memory, and makes room for another.
 func TestClassesWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
-	s, c, l := serveClasses(t)
+	s := newFixture(t)
+	s.timeouts = broker.Usual
+	_, c, l := s.serveClasses()
 	a, b := s.raw(l.Ends[0]), s.raw(l.Ends[1])
 	a.greetClasses()
 	b.greet()

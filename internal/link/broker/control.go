@@ -24,7 +24,7 @@ const controlName = "control"
 const (
 	controlCallers = 16                     // served at once
 	maxRequest     = 1 << 20                // bytes
-	requestTimeout = 5 * time.Second        // from the connection to the end of the request
+	respondTimeout = 5 * time.Second        // for a caller that does not read
 	acceptPause    = 100 * time.Millisecond // after a failed accept
 )
 
@@ -154,15 +154,15 @@ func (c *control) serve(ctx context.Context) error {
 func (c *control) answer(ctx context.Context, conn *net.UnixConn) {
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	_ = conn.SetDeadline(time.Now().Add(requestTimeout))
+	_ = conn.SetReadDeadline(time.Now().Add(c.broker.timeouts.request))
 	var q request
-	if err := json.NewDecoder(io.LimitReader(conn, maxRequest)).Decode(&q); err != nil {
+	if err := json.NewDecoder(io.LimitReader(lastLook{conn}, maxRequest)).Decode(&q); err != nil {
 		if !errors.Is(err, io.EOF) { // the client only checked whether a broker runs
 			respond(conn, nil, fmt.Errorf("request: %w", err))
 		}
 		return
 	}
-	_ = conn.SetDeadline(time.Time{})
+	_ = conn.SetReadDeadline(time.Time{})
 	method, ok := methods[q.Method]
 	if !ok {
 		respond(conn, nil, fmt.Errorf("unknown method %q", q.Method))
@@ -174,6 +174,30 @@ func (c *control) answer(ctx context.Context, conn *net.UnixConn) {
 	}
 }
 
+// lastLook is a connection whose reads return what has come even if the deadline has passed
+// since: this process may have had no CPU.
+type lastLook struct{ *net.UnixConn }
+
+func (c lastLook) Read(b []byte) (int, error) {
+	n, late := c.UnixConn.Read(b)
+	if !errors.Is(late, os.ErrDeadlineExceeded) {
+		return n, late
+	}
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var failed error
+	err = raw.Control(func(fd uintptr) { n, failed = unix.Read(int(fd), b) })
+	switch err = errors.Join(err, failed); {
+	case errors.Is(err, unix.EAGAIN):
+		return 0, late
+	case err == nil && n == 0:
+		return 0, io.EOF
+	}
+	return max(n, 0), err
+}
+
 // respond writes a response; the caller may have hung up.
 func respond(conn *net.UnixConn, result any, err error) {
 	var r response
@@ -183,7 +207,7 @@ func respond(conn *net.UnixConn, result any, err error) {
 	if err != nil {
 		r = response{Error: err.Error()}
 	}
-	_ = conn.SetWriteDeadline(time.Now().Add(requestTimeout))
+	_ = conn.SetWriteDeadline(time.Now().Add(respondTimeout))
 	_ = json.NewEncoder(conn).Encode(r)
 }
 

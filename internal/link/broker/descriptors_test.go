@@ -119,9 +119,7 @@ func TestEveryCallOnCaptureMemory(t *testing.T) {
 	s, c, l := serveLink(t)
 	for _, when := range []string{"before it is mapped", "while it is mapped"} {
 		t.Run(when, func(t *testing.T) {
-			hostile, honest := s.welcomed(l.Ends[0]), s.welcomed(l.Ends[1])
-			hostile.nextOffer()
-			honest.nextOffer()
+			hostile, honest, _, _ := s.joinRaw(l)
 			start, memory, done := captureOf(hostile, c, l.Ends[0])
 			if when == "before it is mapped" {
 				t.Logf("succeeded: %q", tryEverything(memory))

@@ -153,7 +153,7 @@ func (e *end) nextRoom() time.Time {
 	if len(e.pending) < maxPending {
 		return time.Time{}
 	}
-	return e.pending[0].deadline.Add(helloGrace - helloTimeout)
+	return e.pending[0].deadline.Add(helloGrace - e.link.broker.timeouts.hello)
 }
 
 // greet waits for HELLO on a new connection.
@@ -162,7 +162,7 @@ func (e *end) greet(fd int) {
 		e.replace(e.pending[0])
 	}
 	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, sendBuffer) // never fails on a socket
-	c := &conn{telemetry: -1, deadline: time.Now().Add(helloTimeout), messages: bucket{burst: 64, every: 10 * time.Millisecond}}
+	c := &conn{telemetry: -1, deadline: time.Now().Add(e.link.broker.timeouts.hello), messages: bucket{burst: 64, every: 10 * time.Millisecond}}
 	s, err := e.link.poller.add(fd, false, func() { e.read(c) })
 	if err != nil {
 		e.discarder.hangUp(fd)

@@ -44,7 +44,7 @@ func (l *link) awaitRelease(now time.Time) {
 		l.log.print("%s", why)
 	}
 	if l.deadline.IsZero() {
-		l.deadline = now.Add(mappedTimeout)
+		l.deadline = now.Add(l.broker.timeouts.unread)
 	}
 }
 
@@ -121,7 +121,7 @@ func (l *link) offerShm() error {
 		l.ends[0].discarder.discard(fds[1][1:]...)
 	}()
 	offer.Geometry, l.memory = m.geometry, m
-	l.phase, l.deadline = phaseOffered, time.Now().Add(mappedTimeout)
+	l.phase, l.deadline = phaseOffered, time.Now().Add(l.broker.timeouts.mapped)
 	for i, e := range l.ends {
 		o := offer
 		o.Side, o.PeerMode, o.Clock = uint32(i), e.peer().conn.hello.Mode, e.conn.hello.Clock

@@ -73,7 +73,7 @@ func (l *link) admit(e *end) {
 		peer := e.peer().conn
 		switch {
 		case !e.peer().taken(): // or its connection has just failed, and it will reconnect
-			c.deadline = time.Now().Add(readoptTimeout)
+			c.deadline = time.Now().Add(l.broker.timeouts.readopt)
 			return
 		case l.matches(peer) && !peer.welcomed:
 			l.adopt()
@@ -271,7 +271,7 @@ func (l *link) seal() {
 		}
 		return
 	}
-	l.phase, l.deadline = phaseSealed, time.Now().Add(activeTimeout)
+	l.phase, l.deadline = phaseSealed, time.Now().Add(l.broker.timeouts.active)
 	for _, e := range l.ends {
 		e.say(e.conn, wire.Message{Type: wire.TypeSealed, Generation: e.conn.offered})
 	}

@@ -57,7 +57,8 @@ func hold(path string) error {
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(brokerEnv); dir != "" {
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-		err := broker.Serve(ctx, broker.Options{Dir: dir, Log: os.Stderr, Ready: func() { fmt.Println("ready") }})
+		o := broker.Options{Dir: dir, Log: os.Stderr, Ready: func() { fmt.Println("ready") }}
+		err := broker.Serve(ctx, o.Within(broker.Patient))
 		stop()
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -96,6 +97,8 @@ type fixture struct {
 	t   testing.TB
 	dir string
 	log *lockedBuffer
+	// timeouts are those of a broker in this process.
+	timeouts broker.Timeouts
 }
 
 func newFixture(t testing.TB) *fixture {
@@ -103,7 +106,7 @@ func newFixture(t testing.TB) *fixture {
 	dir, err := os.MkdirTemp("", "dray-broker-")
 	testenv.Must(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	return &fixture{t: t, dir: dir, log: new(lockedBuffer)}
+	return &fixture{t: t, dir: dir, log: new(lockedBuffer), timeouts: broker.Patient}
 }
 
 func (s *fixture) state() string { return filepath.Join(s.dir, "broker") }
@@ -129,7 +132,8 @@ func (s *fixture) serve() (client *broker.Client, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ready, done := make(chan struct{}), make(chan error, 1)
 	go func() {
-		done <- broker.Serve(ctx, broker.Options{Dir: s.state(), Log: s.log, Ready: func() { close(ready) }})
+		o := broker.Options{Dir: s.state(), Log: s.log, Ready: func() { close(ready) }}
+		done <- broker.Serve(ctx, o.Within(s.timeouts))
 	}()
 	select {
 	case <-ready:
@@ -153,7 +157,14 @@ func (s *fixture) serve() (client *broker.Client, stop func()) {
 // serveLink runs a broker with the link "f1u" in this process.
 func serveLink(t testing.TB) (*fixture, *broker.Client, broker.Link) {
 	t.Helper()
+	return serveLinkWithin(t, broker.Patient)
+}
+
+// serveLinkWithin does so with other timeouts.
+func serveLinkWithin(t testing.TB, timeouts broker.Timeouts) (*fixture, *broker.Client, broker.Link) {
+	t.Helper()
 	s := newFixture(t)
+	s.timeouts = timeouts
 	c, _ := s.serve()
 	l := s.link("f1u")
 	s.add(c, l)

@@ -15,15 +15,25 @@ import (
 	"github.com/drayage/dray/internal/link/broker/wire"
 )
 
-// Timeouts of PROTOCOL.md, section 2.
-const (
-	helloTimeout  = 2 * time.Second // from the connection
-	mappedTimeout = 2 * time.Second // from the OFFER
-	activeTimeout = 5 * time.Second // from SEALED
-	// readoptTimeout bounds how long a live end waits for its peer to present
-	// the same. The end itself gives up slightly earlier, and tries again.
-	readoptTimeout = 2500 * time.Millisecond
-)
+// timeouts bound how long others may take.
+type timeouts struct {
+	hello   time.Duration // from the connection
+	classes time.Duration // to answer CLASSES
+	mapped  time.Duration // from the OFFER
+	active  time.Duration // from SEALED
+	unread  time.Duration // to read messages that hold memory
+	// readopt bounds how long a live end waits for its peer to present the
+	// same. The end itself gives up slightly earlier, and tries again.
+	readopt time.Duration
+	capture time.Duration // to answer CAPTURE
+	request time.Duration // from a connection to the control socket to the end of the request
+}
+
+// usual are the timeouts of PROTOCOL.md, section 2, and of the control socket.
+var usual = timeouts{
+	hello: 2 * time.Second, classes: 2 * time.Second, mapped: 2 * time.Second, active: 5 * time.Second, unread: 2 * time.Second,
+	readopt: 2500 * time.Millisecond, capture: captureAnswer, request: 5 * time.Second,
+}
 
 // Bounds on allocating memory for one link's generations, however often ends
 // reconnect. The kernel clears 1 to 4 GB a second.
@@ -101,7 +111,8 @@ func (l *link) run() {
 	defer close(l.ended)
 	defer l.close()
 	for !l.stop {
-		if err := l.poller.serve(l.next()); err != nil {
+		served, err := l.poller.serve(l.next())
+		if err != nil {
 			l.log.print("%v", err)
 			return
 		}
@@ -113,7 +124,7 @@ func (l *link) run() {
 				more = false
 			}
 		}
-		l.step(time.Now())
+		l.step(served) // what has come later may still be in time
 	}
 }
 

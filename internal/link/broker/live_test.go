@@ -5,8 +5,6 @@ package broker_test
 import (
 	"context"
 	"os"
-	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/drayage/dray/internal/link/broker"
@@ -82,12 +80,10 @@ func TestTraffic(t *testing.T) {
 	}
 }
 
-// On huge pages, if there are any, with messages and several queues.
+// On huge pages, with messages and several queues.
 func TestTrafficOnHugePages(t *testing.T) {
-	b, err := os.ReadFile("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages")
-	if free, _ := strconv.Atoi(strings.TrimSpace(string(b))); err != nil || free < 8 {
-		t.Skipf("%d free huge pages of 2 MiB are too few: write 8 to /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", free)
-	}
+	testenv.Root(t)
+	testenv.HugePages(t, 8)
 	s := newFixture(t)
 	c, _ := s.serve()
 	l := s.link("f1u")

@@ -106,36 +106,36 @@ func (p *poller) arm(deadline time.Time) (poked bool) {
 	return false
 }
 
-// serve waits, and serves the sources that are ready.
-func (p *poller) serve(deadline time.Time) error {
-	poked := p.arm(deadline)
+// serve waits, and serves the sources that are ready: all that were so at the returned
+// time. A deadline that has passed by then ends only the wait, because the messages may have
+// come before it, while this process had no CPU.
+func (p *poller) serve(deadline time.Time) (served time.Time, err error) {
 	conn, err := p.file.SyscallConn()
 	if err != nil {
-		return err
+		return served, err
 	}
-	var events [16]unix.EpollEvent
+	events := make([]unix.EpollEvent, len(p.sources)+1)
 	n := 0
 	var failed error
 	look := func(epoll uintptr) bool {
-		n, failed = unix.EpollWait(int(epoll), events[:], 0)
-		if errors.Is(failed, unix.EINTR) {
-			n, failed = 0, nil
+		n, failed = unix.EpollWait(int(epoll), events, 0)
+		for errors.Is(failed, unix.EINTR) {
+			n, failed = unix.EpollWait(int(epoll), events, 0)
 		}
 		return n > 0 || failed != nil
 	}
-	if poked {
-		err = conn.Control(func(epoll uintptr) { look(epoll) })
-	} else {
-		err = conn.Read(look)
+	if !p.arm(deadline) {
+		if err := conn.Read(look); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+			return served, fmt.Errorf("wait: %w", err)
+		}
 	}
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		err = nil
-	}
+	served = time.Now()
+	err = conn.Control(func(epoll uintptr) { look(epoll) })
 	if err := errors.Join(err, failed); err != nil {
-		return fmt.Errorf("wait: %w", err)
+		return served, fmt.Errorf("wait: %w", err)
 	}
 	p.dispatch(events[:n])
-	return nil
+	return served, nil
 }
 
 // dispatch serves late sources last: dead ends are removed before new ends connect.

@@ -40,6 +40,12 @@ func (s *fixture) veth(l *broker.Link) {
 	for _, i := range ifaces {
 		testenv.Must(s.t, i.Netns.SetUp(i.Name))
 	}
+	// Until then the kernel drops frames in silence.
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for _, i := range ifaces {
+		testenv.Must(s.t, i.Netns.WaitCarrier(ctx, i.Name))
+	}
 }
 
 // move relinks, and waits until both ends have followed.

@@ -3,6 +3,7 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +24,7 @@ type broker struct {
 	ledger  *ledger
 	boot    string // boot id of the host
 
+	timeouts      timeouts
 	captures      atomic.Int32 // running
 	packetSockets func(e *End, queues int) ([]int, error)
 
@@ -54,7 +56,7 @@ func Serve(ctx context.Context, o Options) error {
 		return fmt.Errorf("broker: %w", err)
 	}
 	b := &broker{
-		journal: j, log: &logger{w: o.Log}, boot: boot, packetSockets: o.Sockets,
+		journal: j, log: &logger{w: o.Log}, boot: boot, packetSockets: o.Sockets, timeouts: cmp.Or(o.timeouts, usual),
 		links: map[string]*link{}, sockets: map[string][]string{}, busy: map[string]chan struct{}{},
 	}
 	if b.packetSockets == nil {

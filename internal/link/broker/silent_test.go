@@ -9,7 +9,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/drayage/dray/internal/link/broker"
 	"github.com/drayage/dray/internal/link/broker/wire"
 )
 
@@ -17,26 +16,16 @@ import (
 // keeps the last 7 when a 17th says HELLO.
 func TestANewConnectionReplacesTheOldestSilentOne(t *testing.T) {
 	s, _, l := serveLink(t)
-	// On a machine that stands still for 2 s, the time-out of HELLO comes first.
-	until(t, "replaced", func() bool { return s.replaces(l.Ends[0], 16, 9) })
-}
-
-// replaces reports whether silent connections lose their places to newer ones: so many of
-// them, the oldest.
-func (s *fixture) replaces(e broker.End, silent, gone int) bool {
-	s.t.Helper()
 	var all []*raw
-	for range silent {
-		all = append(all, s.raw(e))
+	for range 16 {
+		all = append(all, s.raw(l.Ends[0]))
 	}
-	honest := s.welcomed(e)
-	is := true
+	s.welcomed(l.Ends[0])
 	for i, r := range all {
-		is = is && strings.Contains(r.replaced(), "newer") == (i < gone)
-		r.hangUp()
+		if text := r.replaced(); strings.Contains(text, "newer") != (i < 9) {
+			t.Errorf("connection %d has %q", i+1, text)
+		}
 	}
-	honest.hangUp()
-	return is
 }
 
 // replaced is the text of the ERROR that has come; "" if none has.

@@ -95,6 +95,8 @@ type Options struct {
 	// Sockets opens the packet sockets of an end of a KindNetdev link, one per queue;
 	// nil: PacketSockets. With it, a broker needs no privilege in any namespace.
 	Sockets func(e *End, queues int) ([]int, error)
+
+	timeouts timeouts // zero: usual
 }
 
 // States of a link, named as in PROTOCOL.md.

@@ -110,7 +110,7 @@ func copyPackets(ctx context.Context, s Source, w *Writer, most uint64, r *Resul
 		return nil
 	}
 	for {
-		last, before := ctx.Err() != nil, r.Packets // packets from before the end are read after it
+		last, before := ctx.Err() != nil, r.Packets // after the end there is one more read, for packets from before it
 		if err := s.Read(take); err != nil || last {
 			return err
 		}

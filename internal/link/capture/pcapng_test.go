@@ -160,7 +160,7 @@ func TestRun(t *testing.T) {
 		err    error
 	}{
 		"count":    {&fake{n: 100, batch: 9}, Limits{Packets: 10}, 10, nil},
-		"duration": {&fake{n: 25, batch: 9}, Limits{Duration: 50 * time.Millisecond}, 25, nil},
+		"duration": {&fake{n: 25, batch: 25}, Limits{Duration: 50 * time.Millisecond}, 25, nil},
 		"ended":    {&fake{n: 3, batch: 9, err: ErrEnded}, Limits{}, 3, nil},
 		"error":    {&fake{n: 3, batch: 9, err: broken}, Limits{}, 3, broken},
 	} {

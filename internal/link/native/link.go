@@ -145,7 +145,7 @@ func checkSockets(ends []broker.End) error {
 }
 
 // patience bounds the time until a broker that died runs again.
-const patience = 10 * time.Second
+const patience = 30 * time.Second
 
 // ask waits for the chain's broker, and calls it.
 func ask(ctx context.Context, dir string, call func(*broker.Client) error) error {

@@ -3,6 +3,7 @@
 package ovsdpdk
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -113,13 +114,14 @@ func (w *ovsSwitch) steps(report *transport.Report) []step.Step {
 	s := w.spec
 	name := func(what string) string { return s.StepName(w.driver, what) }
 	steps := []step.Step{{
-		Name:  name("create database"),
+		Name:  name("create the directory of the database"),
 		Makes: []step.Resource{host.DirResource(w.dir)},
-		Do:    w.createDatabase,
+		Do:    func(context.Context) error { return os.Mkdir(w.dir, 0o700) },
 	}}
 	steps = append(steps, w.db.Steps(name)...)
 	steps = append(steps, w.vswitchd("", nil).Steps(name)...)
 	steps = append(steps,
+		step.Step{Name: name("create database"), Do: w.createDatabase},
 		step.Step{Name: name("start " + dbServer), Do: func(ctx context.Context) error { return w.startDatabase(ctx, report) }},
 		step.Step{Name: name("configure"), Do: w.configure},
 		step.Step{Name: name("start " + vswitchd), Do: func(ctx context.Context) error { return w.startSwitch(ctx, report) }},
@@ -143,12 +145,15 @@ func (w *ovsSwitch) createDatabase(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := os.Mkdir(w.dir, 0o700); err != nil {
-		return err
-	}
 	file := filepath.Join(w.dir, "conf.db")
-	if out, err := exec.CommandContext(ctx, tool, "create", file, definition).CombinedOutput(); err != nil {
-		return fmt.Errorf("ovsdb-tool create: %w: %s", errors.Join(err, ctx.Err()), out)
+	cmd := exec.CommandContext(ctx, tool, "create", file, definition)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err = w.db.Beside().Start(cmd); err == nil {
+		err = cmd.Wait()
+	}
+	if err != nil {
+		return fmt.Errorf("ovsdb-tool create: %w: %s", errors.Join(err, ctx.Err()), &out)
 	}
 	id := sidecar.UID(vhost.Owner(w.spec))
 	for _, path := range []string{file, filepath.Join(w.dir, ".conf.db.~lock~"), w.dir} {

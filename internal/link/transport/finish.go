@@ -17,8 +17,8 @@ import (
 )
 
 // carrierTimeout bounds the wait for the carrier of a port. The kernel takes
-// microseconds, or up to a second after many other changes.
-const carrierTimeout = 10 * time.Second
+// microseconds, or up to a second after many other changes; this process may get no CPU for longer.
+const carrierTimeout = 30 * time.Second
 
 // NewBuild is a build with an empty report.
 func NewBuild(steps ...step.Step) *Build {

@@ -86,8 +86,9 @@ func (s Spec) Attach(driver string, i int, bridge string) step.Step {
 	}
 }
 
-// forwardTimeout bounds the wait for a bridge; the kernel takes up to a second.
-const forwardTimeout = 10 * time.Second
+// forwardTimeout bounds the wait for a bridge. The kernel takes up to a second; this process may
+// get no CPU for longer.
+const forwardTimeout = 30 * time.Second
 
 // AwaitForwarding is the last step of a Linux bridge: it waits until the bridge
 // forwards on its sides of the ports, and on the other interfaces. A port has a

@@ -96,8 +96,8 @@ func (r *Rig) pace(from, to int) string {
 // long to restart.
 const longestRole = 3 * time.Minute
 
-// peerTimeout is how long a device may take to start, or be without its peer: longer than a
-// sink waits for a stream.
+// peerTimeout is how long a device may take to start, or any port be without its peer: longer
+// than a sink waits for a stream.
 const peerTimeout = "60s"
 
 // sinkPort is the port of a sink on an interface.
@@ -106,19 +106,18 @@ const sinkPort = 5010
 // draygen is a generator command on the port of an end.
 func (r *Rig) draygen(program string, end int, role string, args ...string) *exec.Cmd {
 	e := r.Spec.Ends[end]
+	cmd := exec.Command(program, append([]string{role, "--peer-timeout", peerTimeout}, args...)...)
+	cmd.Stderr = &bytes.Buffer{}
 	if e.Dpdk() {
-		cmd := exec.Command(program, append([]string{role, "--peer-timeout", peerTimeout}, args...)...)
 		r.asApplication(cmd, e)
-		cmd.Stderr = &bytes.Buffer{}
 		return cmd
 	}
 	port := "dray:" + e.Name
 	if !e.Native() {
 		port = "udp:" + netip.AddrPortFrom(r.stations[end].ip, sinkPort).String()
 	}
-	cmd := exec.Command(program, append([]string{role, "--port", port}, args...)...)
+	cmd.Args = append(cmd.Args, "--port", port)
 	cmd.Env = append(os.Environ(), "DRAY_PORTS="+filepath.Dir(e.Socket))
-	cmd.Stderr = &bytes.Buffer{}
 	return cmd
 }
 

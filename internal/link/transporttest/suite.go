@@ -48,7 +48,7 @@ func Run(t *testing.T, d transport.Driver) {
 	t.Run("Cancel", func(t *testing.T) { testCancel(t, d, Options{}) })
 	t.Run("Vanish", func(t *testing.T) { testVanish(t, d, Options{}) })
 	t.Run("ReadBack", func(t *testing.T) { testReadBack(t, d, Options{}) })
-	t.Run("Throughput", func(t *testing.T) { testThroughput(t, d, Options{}) })
+	t.Run("Throughput", func(t *testing.T) { testThroughput(t, d, Options{}, setupTimeout) })
 	checkLeaks(t, openBefore)
 }
 
@@ -76,7 +76,7 @@ func RunUplink(t *testing.T, d transport.Driver) {
 	t.Run("Cancel", func(t *testing.T) { testCancel(t, d, up) })
 	t.Run("Vanish", func(t *testing.T) { testVanish(t, d, up) })
 	t.Run("ReadBack", func(t *testing.T) { testReadBack(t, d, up) })
-	t.Run("Throughput", func(t *testing.T) { testThroughput(t, d, up) })
+	t.Run("Throughput", func(t *testing.T) { testThroughput(t, d, up, setupTimeout) })
 	checkLeaks(t, openBefore)
 }
 

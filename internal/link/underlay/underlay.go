@@ -25,8 +25,8 @@ const (
 	device     = "eth0" // each host's end of its line
 	bridgeName = "br0"
 	// carrierTimeout bounds the wait for the lines, and for the switch to
-	// forward; the kernel takes up to a second.
-	carrierTimeout = 10 * time.Second
+	// forward. The kernel takes up to a second; this process may get no CPU for longer.
+	carrierTimeout = 30 * time.Second
 )
 
 // subnet is the underlay's address range, from RFC 6598 (shared space between

@@ -174,7 +174,10 @@ static int expect_busy(const char *name, const struct dray_options *options, int
 
 int main(int argc, char **argv)
 {
-	struct dray_options options = {.size = sizeof(options), .directory = argc > 4 ? argv[1] : NULL, .mode = DRAY_MODE_SLEEPING};
+	struct dray_options options = {.size = sizeof(options),
+				       .directory = argc > 4 ? argv[1] : NULL,
+				       .mode = DRAY_MODE_SLEEPING,
+				       .timeout_ms = 60000};
 	struct dray_port *port;
 	struct seen *seen;
 	int fd, ret;
@@ -205,8 +208,11 @@ int main(int argc, char **argv)
 		look(port, seen);
 		if (sends) {
 			send_burst(port, seen, size, queues);
-			/* A device does not wait for a receiver that the machine holds up. */
-			usleep(atomic_load(&seen->kind) == DRAY_LINK_NETDEV ? 10 * PAUSE_US : PAUSE_US);
+			/*
+			 * A device does not wait for a receiver that the machine holds up. With this
+			 * pause, a packet socket has room for ten seconds.
+			 */
+			usleep(atomic_load(&seen->kind) == DRAY_LINK_NETDEV ? 50000 : PAUSE_US);
 		} else if (receive_burst(port, seen) == 0) {
 			(void)dray_wait(port, 0, DRAY_WAIT_RX, 20);
 		}
