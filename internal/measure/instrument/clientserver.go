@@ -14,10 +14,13 @@ import (
 const (
 	// listenTimeout bounds how long a server may take to listen.
 	listenTimeout = 10 * time.Second
-	// lingerTimeout bounds how long one side may outlive the other; machineLinger
-	// applies in a virtual machine, which may be emulated.
+	// lingerTimeout is how long a server may take to end by itself before it is interrupted.
 	lingerTimeout = 2 * time.Second
-	machineLinger = 30 * time.Second
+	// hangTimeout bounds what only a program that hangs does not do in time: on a busy machine,
+	// or an emulated one, a program has no CPU for many seconds.
+	hangTimeout = 30 * time.Second
+	// connectTimeout is how long a TCP client tries to reach its server.
+	connectTimeout = 20 * time.Second
 	// slack is added to the planned duration to get a client's time-out.
 	slack = 10 * time.Second
 )
@@ -44,6 +47,8 @@ type clientServer struct {
 	opened func(*program) bool
 	// together says that such a client need not start first: it and the server start at once.
 	together bool
+	// holds is called when both have opened their ports; then such a client is let go. nil: nothing.
+	holds func(context.Context) error
 }
 
 // outcome is the output of both programs.
@@ -102,6 +107,9 @@ func (s clientServer) start(ctx context.Context) (client, server *program, began
 	if err == nil && s.together {
 		err = await(ctx, client, s.opened, s.limit())
 	}
+	if err == nil && s.holds != nil {
+		err = s.holds(ctx)
+	}
 	if err != nil {
 		return client, server, began, err
 	}
@@ -150,19 +158,8 @@ func (s clientServer) endServer(server *program) {
 	}
 	if !server.within(linger) {
 		server.signal(unix.SIGINT)
-		server.within(lingers(s.to))
+		server.within(hangTimeout)
 	}
-}
-
-// lingers is how long a program at an endpoint may outlive its peer.
-func lingers(at Endpoint) time.Duration {
-	switch {
-	case at.machine():
-		return machineLinger
-	case at.Far != nil:
-		return farLinger
-	}
-	return lingerTimeout
 }
 
 // watch waits for the client's end. A dead server, the time-out and the context
@@ -181,8 +178,8 @@ func (s clientServer) watch(ctx context.Context, client, server *program) error 
 	case <-timeout.C:
 		return fmt.Errorf("%s from %s to %s did not end within %v%s", client.name, s.from.Name, s.to.Name, s.timeout, client.complaint())
 	case <-serverDone:
-		// The two may end together; if one continues, it has lost its peer.
-		if !client.within(lingers(s.from)) || server.err != nil {
+		// The client may have no CPU to end; if it continues, it has lost its peer.
+		if server.err != nil || !client.within(hangTimeout) {
 			return fmt.Errorf("the %s server in %s ended during the trial (%v): %q", server.name, s.to.Name, server.err, server.words())
 		}
 	}

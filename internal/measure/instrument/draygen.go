@@ -83,8 +83,9 @@ type offer struct {
 	encap   *Encapsulation
 	nextHop string // see Params
 	dscp    int
-	bulk    *Bulk          // nil: one stream
-	slots   chain.SlotLoad // nil: frames at a rate
+	bulk    *Bulk                       // nil: one stream
+	slots   chain.SlotLoad              // nil: frames at a rate
+	opened  func(context.Context) error // see Params
 }
 
 // headers are the bytes before a frame's payload: Ethernet, IP and UDP, and any
@@ -128,7 +129,7 @@ func (g Draygen) wanted(from, to Endpoint, p Params) (offer, error) {
 	if g.Quantity == record.QStream && p.Slots != nil {
 		return slotted(p).warm(), nil
 	}
-	o := offer{frame: fullFrame(from, to, p), ip6: ipHeader(to.IP) == ipv6Header, poll: p.Poll, nextHop: p.NextHop, encap: p.Encap, dscp: p.DSCP, bulk: p.Bulk}
+	o := offer{frame: fullFrame(from, to, p), ip6: ipHeader(to.IP) == ipv6Header, poll: p.Poll, nextHop: p.NextHop, encap: p.Encap, dscp: p.DSCP, bulk: p.Bulk, opened: p.Opened}
 	if o.ip6 && o.encap != nil {
 		return o, errEncapsulated
 	}
@@ -266,14 +267,17 @@ func genCommands(sender, receiver []string, from, to Endpoint, o offer, d time.D
 	if s.together {
 		s.patience = farPatience
 	}
+	if s.holds = o.opened; s.holds != nil && !from.opensFirst(to) {
+		s.together = true
+	}
 	if s.together || from.opensFirst(to) {
 		s.opened, target = genOpened, append(target, "--hold")
 	}
 	s.server = slices.Concat(receiver, []string{"sink"}, sink, []string{"--stream", stream, "--once"})
 	s.server = append(s.server, o.slotOption()...)
 	if to.Far != nil {
-		// No signal can end it, and the next trial needs the port.
-		s.linger, s.server = farLinger, append(s.server, "--duration", milliseconds(d+slack))
+		// No signal can end it, and the next trial needs the port. Its result comes by then.
+		s.linger, s.server = hangTimeout, append(s.server, "--duration", milliseconds(d+slack))
 	}
 	if to.Native && o.poll && !o.busy {
 		s.server = append(s.server, "--spin", nativePoll.String())

@@ -112,7 +112,7 @@ func alone(ctx context.Context, role string, argv []string, timeout time.Duratio
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	cmd.WaitDelay = time.Second
+	cmd.WaitDelay = hangTimeout
 	out, err := cmd.Output()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
@@ -145,7 +145,7 @@ func PhysicalLimit(ctx context.Context) (*record.Limit, error) {
 	ctx, cancel := context.WithTimeout(ctx, slack)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path)
-	cmd.WaitDelay = time.Second
+	cmd.WaitDelay = hangTimeout
 	out, err := cmd.Output()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {

@@ -32,8 +32,9 @@ type genLine struct {
 	CPUNs  int64 `json:"cpu_ns"`
 	WallNs int64 `json:"wall_ns"`
 	CPUs   struct {
-		Polling        int  `json:"polling_threads"`
-		Oversubscribed bool `json:"oversubscribed"`
+		Polling        int   `json:"polling_threads"`
+		WaitedNs       int64 `json:"waited_ns"`
+		Oversubscribed bool  `json:"oversubscribed"`
 	} `json:"cpus"`
 
 	// of a loop
@@ -105,7 +106,8 @@ func parseDraygen(client, server []byte) (genResult, error) {
 // errClocks follows a number. Rates and losses are still valid.
 var errClocks = errors.New("packets were stamped in the future or long ago: sender and sink do not read the same clock")
 
-// errTooBusy means that the sender had a CPU only when the time of every packet was over.
+// errTooBusy means that the sender had a CPU only when the time of every packet was over. At the
+// rate max nothing is unsent: then it had none for most of the time for which its port was full.
 var errTooBusy = errors.New("the sender sent nothing: it had no CPU until the trial was over; stop other programs, or measure for longer")
 
 // joined combines both ends' reports of one stream.
@@ -114,7 +116,7 @@ func joined(sender, sink genLine) (genResult, error) {
 	var err error
 	s, k := r.sender, r.sink
 	switch {
-	case s.Sent == 0 && s.Unsent > 0:
+	case s.Sent == 0 && (s.Unsent > 0 || s.CPUs.WaitedNs > s.FullNs/2):
 		return r, errTooBusy
 	case s.Sent == 0:
 		return r, errors.New("the sender sent nothing")

@@ -119,13 +119,14 @@ func TestDevicesAreMeasured(t *testing.T) {
 	p.empty(t)
 }
 
-// loads offers a load until some of it was sent: at first a busy machine may not
-// get round to it.
+// loads offers a load, for longer each time, until some of it was sent: at first a busy
+// machine may not get round to it.
 func loads(t *testing.T, p pair) {
 	t.Helper()
 	var got record.Load
 	var err error
-	for n := 1; n <= tries && got.Sent == 0; n++ {
+	end := time.Now().Add(patience)
+	for n := 1; got.Sent == 0 && time.Now().Before(end); n++ {
 		load, startErr := StartLoad(context.Background(), p.a, p.b, 5_000_000, time.Minute)
 		testenv.Must(t, startErr)
 		time.Sleep(time.Duration(n) * 300 * time.Millisecond)
@@ -146,9 +147,11 @@ func TestADeviceBesideAnInterface(t *testing.T) {
 	back := p
 	back.a, back.b = p.b, p.a
 	for _, p := range []pair{p, back} {
-		trial, err := Draygen{record.QProbe}.Run(context.Background(), p.a, p.b, Params{Duration: 200 * time.Millisecond, MessageRate: 500})
-		if err != nil || trial.Delivery.Received == 0 {
-			t.Errorf("from %s to %s: %+v, error %v\n%s", p.a.Name, p.b.Name, trial.Delivery, err, trial.Raw)
+		trial := runUntil(t, Draygen{record.QProbe}, p, Params{Duration: time.Second, MessageRate: 500}, func(trial record.Trial) bool {
+			return trial.Delivery.Received > 0
+		})
+		if trial.Delivery.Received == 0 {
+			t.Errorf("from %s to %s: %+v\n%s", p.a.Name, p.b.Name, trial.Delivery, trial.Raw)
 		}
 	}
 }

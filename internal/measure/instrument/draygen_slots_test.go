@@ -3,7 +3,6 @@
 package instrument
 
 import (
-	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -28,10 +27,9 @@ var fapiSlots = Params{Slots: &chain.FAPI{SCS: 30, DLTTI: 2048, TXData: 115_000,
 func TestFronthaulIsMeasured(t *testing.T) {
 	generator(t)
 	p := newPair(t)
-	trial, err := Draygen{record.QStream}.Run(context.Background(), p.a, p.b, slots)
-	if err != nil {
-		t.Fatal(err)
-	}
+	trial := runUntil(t, Draygen{record.QStream}, p, slots, func(trial record.Trial) bool {
+		return trial.Windows["c_plane"].Received() > 0
+	})
 	if d := trial.Delivery; d.Sent == 0 || d.OfferedRate != 30_000 || d.OfferedBits != slots.Bitrate {
 		t.Errorf("%+v", d)
 	}

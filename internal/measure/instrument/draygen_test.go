@@ -84,6 +84,8 @@ func TestParseDraygenRefuses(t *testing.T) {
 		"negative jitter":  {send, edit(sink, `"jitter_ns":1`, `"jitter_ns":-1`), "jitter"},
 		"nothing sent":     {edit(send, `"sent":33968`, `"sent":0`), sink, "sent nothing"},
 		"no CPU":           {edit(edit(send, `"sent":33968`, `"sent":0`), `"unsent":0`, `"unsent":33968`), sink, "had no CPU"},
+		"no CPU at max":    {edit(edit(send, `"sent":33968`, `"sent":0`), `"full":0`, `"full":3,"full_ns":1000000,"cpus":{"waited_ns":900000}`), sink, "had no CPU"},
+		"a full port":      {edit(edit(send, `"sent":33968`, `"sent":0`), `"full":0`, `"full":3,"full_ns":1000000,"cpus":{"waited_ns":100000}`), sink, "sent nothing"},
 		"wrong type":       {send, edit(sink, `"received":33968`, `"received":"all"`), "malformed"},
 	} {
 		if _, err := parseDraygen([]byte(c.send), []byte(c.sink)); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -35,9 +35,6 @@ type FarProgram struct {
 // farPatience is how long a far program may take to start: a busy machine takes many seconds.
 const farPatience = time.Minute
 
-// farLinger is how long the output of a far program may be on its way.
-const farLinger = 5 * time.Second
-
 // machineOf names the far machine; "": this one.
 func (e Endpoint) machineOf() string {
 	if e.Far == nil {

@@ -85,6 +85,8 @@ type Params struct {
 	DSCP        int            // of the stream's packets (RFC 2474)
 	Bulk        *Bulk          // a second stream from the same sender; nil: none
 	Slots       chain.SlotLoad // the stream's load; nil: Bitrate
+	// Opened is called when both ports of a stream are open, before its first packet. If it fails none is sent. nil: nothing.
+	Opened func(context.Context) error
 }
 
 // Instrument is one measuring program.

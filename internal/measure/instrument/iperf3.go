@@ -58,7 +58,7 @@ func iperf3Programs(ctx context.Context, from, to Endpoint, p Params) (clientSer
 	if err != nil {
 		return clientServer{}, "", err
 	}
-	s := clientServer{from: from, to: to, serverEnds: true, timeout: p.Duration + slack}
+	s := clientServer{from: from, to: to, serverEnds: true, timeout: p.Duration + connectTimeout + slack}
 	number := farPort()
 	if to.Far == nil {
 		ports, err := freePorts(to, 1)
@@ -68,12 +68,12 @@ func iperf3Programs(ctx context.Context, from, to Endpoint, p Params) (clientSer
 		number = ports[0]
 		s.listen = socket{"tcp", number}
 	} else {
-		s.ready, s.linger = iperf3Listens, farLinger
+		s.ready, s.linger = iperf3Listens, hangTimeout
 	}
 	port := strconv.Itoa(int(number))
 	s.server = to.bounded(s.timeout+listenTimeout, slices.Concat(server, []string{"-s", "-1", "-B", to.scoped(to.IP).String(), "-p", port, "--forceflush"}))
 	s.client = from.bounded(s.timeout, slices.Concat(client, []string{"-c", from.scoped(to.IP).String(), "-B", from.scoped(from.IP).String(), "-p", port, "-J",
-		"-t", strconv.Itoa(wholeSeconds(p.Duration)), "-i", "0.5", "--connect-timeout", "3000"}, iperf3Sizes(p)))
+		"-t", strconv.Itoa(wholeSeconds(p.Duration)), "-i", "0.5", "--connect-timeout", strconv.FormatInt(connectTimeout.Milliseconds(), 10)}, iperf3Sizes(p)))
 	return s, version, nil
 }
 

@@ -45,9 +45,6 @@ func StartLoad(ctx context.Context, from, to Endpoint, bits uint64, longest time
 	return l, nil
 }
 
-// stopTimeout bounds how long the sender may take to report after an interrupt.
-const stopTimeout = 5 * time.Second
-
 // Stop ends the load and returns the load achieved, as the receiver saw it. An
 // error means that the load ended before now.
 func (l *Load) Stop() (record.Load, error) {
@@ -61,7 +58,7 @@ func (l *Load) Stop() (record.Load, error) {
 		return out, fmt.Errorf("the load's receiver in %s ended too early (%v): %q", to, l.server.err, l.server.words())
 	}
 	l.client.signal(syscall.SIGINT)
-	l.client.within(stopTimeout)
+	l.client.within(hangTimeout)
 	l.programs.endServer(l.server)
 	l.Abort()
 	r, err := parseDraygen(l.client.out.bytes(), l.server.out.bytes())

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
-	"time"
 
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/spec/inventory"
@@ -24,9 +23,8 @@ func (Ping) Name() string                             { return ping.name }
 func (Ping) Probe(ctx context.Context) inventory.Item { return ping.probe(ctx) }
 
 const (
-	pingCount   = 3 // so one lost packet does not decide
-	pingTimeout = 5 * time.Second
-	maxPacket   = 65535
+	pingCount = 3 // so one lost packet does not decide
+	maxPacket = 65535
 )
 
 // Run tries the wanted size, and if that does not pass, finds the largest that
@@ -42,7 +40,7 @@ func (Ping) Run(ctx context.Context, from, to Endpoint, p Params) (record.Trial,
 		return t, err
 	}
 	probe := func(size int) (bool, error) {
-		s := clientServer{from: from, to: to, timeout: pingTimeout, client: []string{path, "-n", "-M", "do", "-c", strconv.Itoa(pingCount),
+		s := clientServer{from: from, to: to, timeout: hangTimeout, client: []string{path, "-n", "-M", "do", "-c", strconv.Itoa(pingCount),
 			"-i", "0.05", "-W", "0.5", "-s", strconv.Itoa(size - smallest), from.scoped(to.IP).String()}}
 		o, err := s.run(ctx)
 		if len(t.Instrument.Client) == 0 {

@@ -4,6 +4,7 @@ package instrument
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -74,8 +75,8 @@ func prepare(at Endpoint, argv []string, extra []*os.File) *program {
 	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.errOut
 	p.cmd.ExtraFiles = extra
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	// A grandchild that holds the pipes must not block Wait.
-	p.cmd.WaitDelay = time.Second
+	// A grandchild outside the group that holds the pipes must not block Wait.
+	p.cmd.WaitDelay = hangTimeout
 	return p
 }
 
@@ -88,6 +89,11 @@ func (p *program) start(at Endpoint) error {
 		return fmt.Errorf("start %s: %w", p.name, err)
 	}
 	go func() {
+		// WNOWAIT leaves the zombie: until it is reaped, the group's number is not reused.
+		for errors.Is(unix.Waitid(unix.P_PID, p.cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil), unix.EINTR) {
+			continue
+		}
+		p.signal(unix.SIGKILL) // what it has started
 		p.err = p.cmd.Wait()
 		close(p.finished)
 	}()

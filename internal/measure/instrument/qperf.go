@@ -40,7 +40,7 @@ func (Qperf) Run(ctx context.Context, from, to Endpoint, p Params) (record.Trial
 		server:  []string{path, "-lp", control},
 		client:  slices.Concat([]string{path, "-lp", control, "-ip", data}, qperfOptions(p), []string{from.scoped(to.IP).String(), "tcp_lat"}),
 		listen:  socket{"tcp", ports[0]},
-		timeout: p.Duration + slack,
+		timeout: p.Duration + connectTimeout + slack,
 	}
 	t.Instrument = describe(qperf, version, s)
 	o, err := s.run(ctx)
@@ -57,7 +57,7 @@ func (Qperf) Run(ctx context.Context, from, to Endpoint, p Params) (record.Trial
 
 // qperfOptions are the client's options for the test, which it also tells the server.
 func qperfOptions(p Params) []string {
-	options := []string{"-t", strconv.Itoa(wholeSeconds(p.Duration)), "-to", "5", "-uu"}
+	options := []string{"-t", strconv.Itoa(wholeSeconds(p.Duration)), "-to", strconv.Itoa(wholeSeconds(connectTimeout)), "-uu"}
 	if p.Buffer > 0 {
 		options = append(options, "-sb", strconv.Itoa(p.Buffer))
 	}

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -29,23 +30,27 @@ func programs(t *testing.T) {
 	generator(t)
 }
 
-// tries is how many trials a busy machine has for a good one.
-const tries = 6
-
 // patience bounds the wait on a busy machine for steps that take seconds at most.
 var patience = testenv.Patient(40 * time.Second)
 
-// run runs one instrument and checks what every trial must have. It runs it again
-// if the sender had no CPU.
-func run(t *testing.T, i Instrument, p pair, params Params) record.Trial {
+// attempt runs one instrument, again if the sender had no CPU.
+func attempt(t *testing.T, i Instrument, p pair, params Params) record.Trial {
 	t.Helper()
+	end := time.Now().Add(patience)
 	trial, err := i.Run(context.Background(), p.a, p.b, params)
-	for n := 1; n < tries && errors.Is(err, errTooBusy); n++ {
+	for errors.Is(err, errTooBusy) && time.Now().Before(end) {
 		trial, err = i.Run(context.Background(), p.a, p.b, params)
 	}
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", i.Name(), err, trial.Raw)
 	}
+	return trial
+}
+
+// run is attempt, and checks what every trial must have.
+func run(t *testing.T, i Instrument, p pair, params Params) record.Trial {
+	t.Helper()
+	trial := attempt(t, i, p, params)
 	p.empty(t)
 	if trial.Instrument.Name != i.Name() || trial.Instrument.Version == "" || len(trial.Instrument.Client) == 0 {
 		t.Errorf("instrument %+v", trial.Instrument)
@@ -60,8 +65,9 @@ func run(t *testing.T, i Instrument, p pair, params Params) record.Trial {
 // send what it offers. One of several trials must be good.
 func runUntil(t *testing.T, i Instrument, p pair, params Params, good func(record.Trial) bool) record.Trial {
 	t.Helper()
+	end := time.Now().Add(patience)
 	trial := run(t, i, p, params)
-	for n := 1; n < tries && !good(trial); n++ {
+	for !good(trial) && time.Now().Before(end) {
 		trial = run(t, i, p, params)
 	}
 	return trial
@@ -289,7 +295,7 @@ func TestCancelLeavesNothing(t *testing.T) {
 		case <-time.After(patience):
 			t.Fatalf("%s did not end after its context", i.Name())
 		}
-		waitFor(t, func() bool { return len(p.inside(t)) == 0 })
+		p.empty(t)
 	}
 }
 
@@ -420,18 +426,22 @@ func TestServerThatNeverListens(t *testing.T) {
 }
 
 // TestAgreesWithIperf3ByHand runs iperf3 itself and through the instrument, in
-// turns. On a shared machine only a factor can be asserted; both are logged.
+// turns. Other programs may slow down any run, so the best ones are compared, and only
+// a factor can be asserted; all are logged.
 func TestAgreesWithIperf3ByHand(t *testing.T) {
 	programs(t)
 	p := newPair(t)
 	var inside, byHand []float64
-	for range 3 {
+	agree := false
+	for end := time.Now().Add(patience); !agree && time.Now().Before(end); {
 		inside = append(inside, float64(run(t, Iperf3{}, p, short).Throughput.BitsPerSecond))
 		byHand = append(byHand, iperf3ByHand(t, p))
+		ratio := slices.Max(inside) / slices.Max(byHand)
+		agree = ratio >= 1.0/3 && ratio <= 3
 	}
 	t.Logf("iperf3, Gb/s: through the instrument %.2f, by hand %.2f", scaled(inside), scaled(byHand))
-	if ratio := mean(inside) / mean(byHand); ratio < 1.0/3 || ratio > 3 {
-		t.Errorf("ratio of the means %.2f", ratio)
+	if !agree {
+		t.Error("the best differ by more than a factor of 3")
 	}
 }
 
@@ -455,14 +465,6 @@ func iperf3ByHand(t *testing.T, p pair) float64 {
 	}
 	testenv.Must(t, json.Unmarshal(out, &result))
 	return result.End.SumReceived.BitsPerSecond
-}
-
-func mean(v []float64) float64 {
-	sum := 0.0
-	for _, x := range v {
-		sum += x
-	}
-	return sum / float64(len(v))
 }
 
 func scaled(v []float64) []float64 {

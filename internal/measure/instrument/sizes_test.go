@@ -17,8 +17,8 @@ func TestSizes(t *testing.T) {
 	for what, c := range map[string]struct{ got, want string }{
 		"iperf3":           {strings.Join(iperf3Sizes(p), " "), "-l 256 -w 32768"},
 		"iperf3, its own":  {strings.Join(iperf3Sizes(Params{}), " "), ""},
-		"qperf":            {strings.Join(qperfOptions(p), " "), "-t 1 -to 5 -uu -sb 32768"},
-		"qperf, the usual": {strings.Join(qperfOptions(Params{Duration: time.Second}), " "), "-t 1 -to 5 -uu"},
+		"qperf":            {strings.Join(qperfOptions(p), " "), "-t 1 -to 20 -uu -sb 32768"},
+		"qperf, the usual": {strings.Join(qperfOptions(Params{Duration: time.Second}), " "), "-t 1 -to 20 -uu"},
 	} {
 		if c.got != c.want {
 			t.Errorf("%s: %s", what, c.got)

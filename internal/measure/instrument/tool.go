@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"regexp"
 	"sync"
-	"time"
 
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/spec/inventory"
@@ -22,9 +21,6 @@ type tool struct {
 	ask     []string // arguments that print its version
 	version *regexp.Regexp
 }
-
-// probeTimeout bounds how long a program may take to print its version.
-const probeTimeout = 5 * time.Second
 
 // versions caches each program file's version, since asking costs a process in
 // every trial.
@@ -43,10 +39,10 @@ func (t tool) find(ctx context.Context) (path, version string, err error) {
 	if v, ok := versions.Load(path); ok {
 		return path, v.(string), nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, hangTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, t.ask...)
-	cmd.WaitDelay = time.Second
+	cmd.WaitDelay = hangTimeout
 	// Some print their version and exit with 1, so only the text counts.
 	out, runErr := cmd.CombinedOutput()
 	m := t.version.FindSubmatch(out)

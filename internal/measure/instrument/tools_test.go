@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/test/testenv"
@@ -37,6 +38,9 @@ func newPair(t *testing.T) pair {
 			testenv.Must(t, e.Place.Netns.AddAddr("eth0", netip.MustParsePrefix(fmt.Sprintf(prefix, i+1))))
 		}
 		testenv.Must(t, e.Place.Netns.SetUp("eth0"))
+	}
+	for _, e := range []Endpoint{p.a, p.b} {
+		testenv.Must(t, e.Place.Netns.WaitCarrier(context.Background(), "eth0"))
 	}
 	return p
 }
@@ -98,10 +102,15 @@ func (p pair) inside(t *testing.T) []string {
 	return found
 }
 
-// empty fails the test if a process is left in the pair's namespaces.
+// empty fails the test if a process is left in the pair's namespaces. One that was killed
+// takes a moment to end.
 func (p pair) empty(t *testing.T) {
 	t.Helper()
-	if left := p.inside(t); len(left) > 0 {
+	left := p.inside(t)
+	for end := time.Now().Add(patience); len(left) > 0 && time.Now().Before(end); left = p.inside(t) {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if len(left) > 0 {
 		t.Errorf("processes left behind: %q", left)
 	}
 }

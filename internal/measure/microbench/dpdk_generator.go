@@ -21,7 +21,6 @@ import (
 const (
 	interval     = 50 * time.Millisecond
 	skipped      = 2
-	rateWithin   = 5 * time.Second
 	noPacket     = "no packet arrived, or a generator has ended"
 	generatorEnd = 1000 * time.Second
 )
@@ -178,9 +177,14 @@ func packetsOf(all []counted) (packets float64) {
 // sends; 0: it has ended, or nothing arrives. It waits until something has arrived: a
 // thread briefly preempted by other work is no failure.
 func (p *place) rateOf(g *process) float64 {
+	return p.rateSince(g, g.logged())
+}
+
+// rateSince is the rate in the lines that its log has, or will have, after an offset.
+func (p *place) rateSince(g *process, from int64) float64 {
 	wanted := skipped + int(p.Window/interval)
 	var all []counted
-	arrived := g.await(p.ctx, g.logged(), rateWithin, func(log string) bool {
+	arrived := g.await(p.ctx, from, answerWithin, func(log string) bool {
 		all = intervals(log)
 		return len(all) >= wanted && packetsOf(all[skipped:]) > 0
 	})

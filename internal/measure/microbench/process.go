@@ -19,10 +19,10 @@ import (
 	"github.com/drayage/dray/internal/host"
 )
 
-// How often a log is read, and how long a program may take to answer.
+// How often a log is read, and how long a program may take to answer: a busy machine takes seconds.
 const (
 	logEvery     = 5 * time.Millisecond
-	answerWithin = 5 * time.Second
+	answerWithin = 30 * time.Second
 )
 
 // process is a program in a measurement. Its output goes to a file, so that nothing of

@@ -3,8 +3,9 @@
 package spinner
 
 import (
-	"bytes"
+	"bufio"
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -48,35 +49,35 @@ func allowed(t *testing.T) int {
 func TestSpinnersShareACPU(t *testing.T) {
 	cpu, length := allowed(t), 400*time.Millisecond
 	type one struct {
-		cmd *exec.Cmd
-		in  io.WriteCloser
-		out bytes.Buffer
+		in  io.Closer
+		out *bufio.Reader
 	}
 	var both [2]one
 	for i := range both {
-		s := &both[i]
-		s.cmd = exec.Command(os.Args[0], Argv([]int{cpu}, length, 2*time.Second)...)
-		var err error
-		if s.in, err = s.cmd.StdinPipe(); err != nil {
+		cmd := exec.Command(os.Args[0], Argv([]int{cpu}, length, time.Minute)...)
+		in, err1 := cmd.StdinPipe()
+		out, err2 := cmd.StdoutPipe()
+		if err := errors.Join(err1, err2, cmd.Start()); err != nil {
 			t.Fatal(err)
 		}
-		s.cmd.Stdout = &s.out
-		if err := s.cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = s.cmd.Process.Kill(); _ = s.cmd.Wait() })
+		// It goes on spinning: the other one's share must not grow.
+		t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+		both[i] = one{in, bufio.NewReader(out)}
 	}
-	time.Sleep(300 * time.Millisecond) // both spin, unless the machine is slow: nothing here relies on it
+	for i := range both {
+		if line, err := both[i].out.ReadString('\n'); line != Ready+"\n" {
+			t.Fatalf("%q: %v", line, err)
+		}
+	}
 	for i := range both {
 		_ = both[i].in.Close()
 	}
 	sum := 0.0
 	for i := range both {
-		_ = both[i].cmd.Wait() // it ends by itself after its --most
-		ready, line, _ := strings.Cut(both[i].out.String(), "\n")
+		line, err := both[i].out.ReadString('\n')
 		var r Result
-		if err := json.Unmarshal([]byte(line), &r); err != nil || ready != Ready || len(r.Threads) != 1 {
-			t.Fatalf("%q: %v", both[i].out.String(), err)
+		if err := errors.Join(err, json.Unmarshal([]byte(line), &r)); err != nil || len(r.Threads) != 1 {
+			t.Fatalf("%q: %v", line, err)
 		}
 		got := r.Threads[0]
 		if got.CPU != cpu || got.Wall < length || got.Time <= 0 || got.Time > got.Wall || got.Longest <= 0 || got.Longest > got.Wall {

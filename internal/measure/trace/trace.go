@@ -44,6 +44,8 @@ const (
 	sampleRate = 10_000
 	// tail is how long after the last packet was sent taps go on.
 	tail = 100 * time.Millisecond
+	// tapPatience is how long taps may take to open once the generator has its ports.
+	tapPatience = 30 * time.Second
 	// restWatch is how long functions are watched without traffic.
 	restWatch = 500 * time.Millisecond
 )
@@ -184,11 +186,13 @@ func (t *Tracer) payload() int { return t.params.Frame - t.headers() }
 func (t *Tracer) trial(ctx context.Context, out *Trace, observed bool) error {
 	var taps *taps
 	var sent record.Trial
+	params := t.params
 	if observed {
 		taps = t.openTaps(ctx)
+		params.Opened = taps.opened
 	}
 	busy, err := t.watch(func() (err error) {
-		sent, err = instrument.Draygen{Quantity: record.QStream}.Run(ctx, t.way.From, t.way.To, t.params)
+		sent, err = instrument.Draygen{Quantity: record.QStream}.Run(ctx, t.way.From, t.way.To, params)
 		return err
 	})
 	if !observed {
@@ -199,6 +203,9 @@ func (t *Tracer) trial(ctx context.Context, out *Trace, observed bool) error {
 		return err
 	}
 	seen, failed := taps.end(ctx)
+	if errors.Is(err, errUnobserved) && failed != nil {
+		return failed
+	}
 	if err := errors.Join(err, failed); err != nil {
 		return err
 	}
@@ -249,15 +256,18 @@ func (t *Tracer) watch(while func() error) (map[string]Busy, error) {
 
 // taps observe all points of a path that can be.
 type taps struct {
-	cancel context.CancelFunc
-	wg     sync.WaitGroup
-	points []point
-	views  []*view // by point; nil: unobservable
-	errs   []error
+	cancel  context.CancelFunc
+	opening sync.WaitGroup
+	running sync.WaitGroup
+	points  []point
+	views   []*view // by point; nil: unobservable
+	errs    []error
 }
 
-// openTaps begins to observe. Taps of interfaces are open when it returns, so that they see the
-// first packet. A tap at a native port of an end waits until the generator has opened it.
+// errUnobserved ends a trial before its first packet: the taps know why.
+var errUnobserved = errors.New("a port cannot be observed")
+
+// openTaps begins to observe. A tap at a native port of an end waits until the generator has opened it.
 func (t *Tracer) openTaps(ctx context.Context) *taps {
 	ctx, cancel := context.WithCancel(ctx)
 	all := &taps{cancel: cancel, points: t.points, views: make([]*view, len(t.points)), errs: make([]error, len(t.points))}
@@ -265,19 +275,40 @@ func (t *Tracer) openTaps(ctx context.Context) *taps {
 		if p.why != "" {
 			continue
 		}
-		var opened *tap
-		if !p.end.Brokered() {
-			if opened, all.errs[i] = t.open(ctx, p); all.errs[i] != nil {
-				continue
-			}
-		}
-		all.wg.Add(1)
+		all.opening.Add(1)
+		all.running.Add(1)
 		go func() {
-			defer all.wg.Done()
-			all.views[i], all.errs[i] = t.observe(ctx, p, opened)
+			defer all.running.Done()
+			var tap *tap
+			tap, all.errs[i] = t.open(ctx, p)
+			failed := all.errs[i] != nil
+			all.opening.Done()
+			if !failed {
+				all.views[i], all.errs[i] = observe(ctx, tap)
+			}
 		}()
 	}
 	return all
+}
+
+// opened waits until all taps observe, so that they see the first packet.
+func (all *taps) opened(ctx context.Context) error {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		all.opening.Wait()
+	}()
+	late := time.NewTimer(tapPatience)
+	defer late.Stop()
+	select {
+	case <-done:
+		return nil
+	case <-late.C:
+		all.cancel()
+		return errUnobserved
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 func (t *Tracer) open(ctx context.Context, p point) (*tap, error) {
@@ -291,14 +322,8 @@ func (t *Tracer) open(ctx context.Context, p point) (*tap, error) {
 	return tap, nil
 }
 
-// observe observes a point until ctx ends, with a tap that it opens if there is none.
-func (t *Tracer) observe(ctx context.Context, p point, tap *tap) (*view, error) {
-	if tap == nil {
-		var err error
-		if tap, err = t.open(ctx, p); err != nil {
-			return nil, err
-		}
-	}
+// observe observes a point until ctx ends.
+func observe(ctx context.Context, tap *tap) (*view, error) {
 	tap.run(ctx)
 	return tap.view(), errors.Join(tap.failure(), tap.close())
 }
@@ -307,7 +332,7 @@ func (t *Tracer) observe(ctx context.Context, p point, tap *tap) (*view, error) 
 func (all *taps) end(ctx context.Context) ([]*view, error) {
 	slept := host.Sleep(ctx, tail)
 	all.cancel()
-	all.wg.Wait()
+	all.running.Wait()
 	if err := errors.Join(append(all.errs, slept)...); err != nil {
 		return nil, err
 	}

@@ -15,12 +15,12 @@ import (
 	"github.com/drayage/dray/test/testenv"
 )
 
-// An interface is observed before the generator starts: its tap has opened, or failed, when openTaps returns.
-func TestTapsOfInterfacesOpenFirst(t *testing.T) {
+// Nothing is sent before every tap has opened, or failed.
+func TestTapsOpenFirst(t *testing.T) {
 	tracer := &Tracer{Live: &node.Live{}, points: []point{{end: plan.End{Function: "a", Port: "x"}}}}
 	all := tracer.openTaps(context.Background())
-	if all.errs[0] == nil {
-		t.Error("openTaps returned before it opened the interface")
+	if err := all.opened(context.Background()); err != nil || all.errs[0] == nil {
+		t.Errorf("packets may be sent before the tap has opened: %v", err)
 	}
 	if _, err := all.end(context.Background()); err == nil || !strings.Contains(err.Error(), "function a has no sandbox") {
 		t.Errorf("%v", err)

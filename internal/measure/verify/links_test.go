@@ -69,6 +69,11 @@ func bringUp(t *testing.T, p *plan.Plan) map[string]*runtime.Sandbox {
 			t.Fatal(err)
 		}
 	}
+	for _, e := range p.Links[0].Ends {
+		if err := sandboxes[e.Function].Netns.WaitCarrier(context.Background(), e.Port); err != nil {
+			t.Fatal(err)
+		}
+	}
 	return sandboxes
 }
 
@@ -87,7 +92,7 @@ func words(verdicts []verdict.Verdict) map[string]verdict.Word {
 
 // TestQuickRunDecides makes few demands on a link, and wants a verdict on all of them
 // in the shortest time. Other tests may disturb a trial and leave a demand open, so each
-// may be met in any of four runs.
+// may be met in any of several runs.
 func TestQuickRunDecides(t *testing.T) {
 	p := f1()
 	l := &p.Links[0]
@@ -99,7 +104,7 @@ func TestQuickRunDecides(t *testing.T) {
 		t.Errorf("it takes %v", took)
 	}
 	met := map[string]bool{}
-	for range 4 {
+	for end := time.Now().Add(testenv.Patient(2 * time.Minute)); time.Now().Before(end); {
 		trials, err := Links(context.Background(), in)
 		if err != nil {
 			t.Fatal(err)
@@ -116,7 +121,7 @@ func TestQuickRunDecides(t *testing.T) {
 			return
 		}
 	}
-	t.Error("four quick runs left a requirement open, or missed it")
+	t.Error("every quick run left a requirement open, or missed it")
 }
 
 // TestTwoRoundsAreNotMeasurable runs every kind of trial once or twice: it works,

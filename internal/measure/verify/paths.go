@@ -17,8 +17,9 @@ import (
 )
 
 const (
-	// passPatience is how long the functions of a path may take to pass packets on.
-	passPatience = 10 * time.Second
+	// passPatience is how long the functions of a path may take to pass packets on: on a busy
+	// machine they take many seconds to start.
+	passPatience = 30 * time.Second
 	// passProbe is how long each attempt sends, at lowProbeRate.
 	passProbe = 100 * time.Millisecond
 )
