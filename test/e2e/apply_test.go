@@ -122,6 +122,9 @@ func TestApply(t *testing.T) {
 	b.wantNoLoss(t, before["a"])
 }
 
+// inFlight packets may be under way when ping ends; a link that is made again loses more of 500 each second.
+const inFlight = 10
+
 // wantNoLoss ends function a's traffic, and checks that nothing was lost.
 func (b *bench) wantNoLoss(t *testing.T, ping int) {
 	t.Helper()
@@ -134,7 +137,7 @@ func (b *bench) wantNoLoss(t *testing.T, ping int) {
 			var sent, received int
 			_, figures, _ := strings.Cut(log[i:], "\n")
 			_, err := fmt.Sscanf(figures, "%d packets transmitted, %d received", &sent, &received)
-			if err != nil || received < 100 || sent-received > 1 || strings.Count(log, "begun") != 1 { // one is in progress
+			if err != nil || received < 100 || sent-received > inFlight || strings.Count(log, "begun") != 1 {
 				t.Errorf("the unchanged link lost packets: %v\n%s", err, log)
 			}
 			return

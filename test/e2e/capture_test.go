@@ -32,7 +32,11 @@ type capturing struct {
 func (b *bench) capture(args ...string) *capturing {
 	b.t.Helper()
 	c := b.startCapture(args...)
-	if first := <-c.stderr; !strings.HasPrefix(first, "Capturing at ") {
+	first := <-c.stderr
+	if strings.HasPrefix(first, "Waiting until ") { // a port that answers late looks closed
+		first = <-c.stderr
+	}
+	if !strings.HasPrefix(first, "Capturing at ") {
 		b.t.Fatalf("the capture prints %q", first)
 	}
 	return c

@@ -175,7 +175,7 @@ func (f fault) kill(b *bench, programs string) string {
 	b.awaitPassing(chain, monotonic())
 	after := b.parties(chain)
 	until := monotonic()
-	b.finish(chain)
+	b.finish(chain, f.lossless)
 
 	sent, arrived := b.roles(chain, "gen"), b.roles(chain, "sink")
 	var besides []string
@@ -287,9 +287,9 @@ func (b *bench) awaitPassing(chain string, since nanoseconds) {
 }
 
 // finish makes the generator end its stream, and waits for its result and the
-// sink's. A sink that missed the end at a CPU-starved switch is signalled to end;
-// one whose driver crashes when its peer goes has no result.
-func (b *bench) finish(chain string) {
+// sink's. A sink that missed the end at a CPU-starved switch is signalled to end, unless
+// the link loses nothing; one whose driver crashes when its peer goes has no result.
+func (b *bench) finish(chain string, lossless bool) {
 	b.t.Helper()
 	const grace = 3 * time.Second
 	sink := functionPID(b.t, b, chain, "sink")
@@ -303,7 +303,7 @@ func (b *bench) finish(chain string) {
 		if b.roles(chain, "sink").reported() || functionPID(b.t, b, chain, "sink") != sink {
 			return
 		}
-		if !asked && time.Since(started) > grace {
+		if !asked && !lossless && time.Since(started) > grace {
 			asked = true
 			b.terminate(chain, "sink")
 		}

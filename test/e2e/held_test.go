@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -43,7 +44,8 @@ func TestOwnTrafficIsVerified(t *testing.T) {
 		return l.State == broker.StateActive || l.Name == "idle" && l.State == broker.StateHalf
 	})
 
-	v := b.verify(missed, "held")
+	// So many rounds that some without a CPU for a program decide nothing.
+	v := decode[verdicts](t, b.want(missed, "verify", "held", "--json", "--rounds", "12", "--duration", "1s", "--out", filepath.Join(t.TempDir(), "out")))
 	for _, want := range []struct{ link, requirement, verdict, text string }{
 		{"good", "latency", "met", "passive"}, {"good", "packet_delay_variation", "met", "passive"}, {"good", "packet_loss_ratio", "met", "passive"},
 		{"late", "latency", "missed", "passive"},

@@ -39,8 +39,14 @@ func TestUpStatusExecLogsDown(t *testing.T) {
 	if out := b.dray("exec", "life", "a", "sh", "-c", "exit 8"); out.Code != 8 { // as docker users write it
 		t.Errorf("exec without --: %s", out)
 	}
-	if out := b.want(0, "logs", "life", "b"); !strings.Contains(out.Stdout, "hello from") {
-		t.Errorf("logs: %s", out)
+	for end := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
+		out := b.want(0, "logs", "life", "b")
+		if strings.Contains(out.Stdout, "hello from") {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("logs: %s", out)
+		}
 	}
 	if out := b.want(1, "up", file); !strings.Contains(out.Err, "dray down life") {
 		t.Errorf("a second up does not name the fix: %s", out)

@@ -85,8 +85,12 @@ func TestALoadBalancerWhoseWorkerDies(t *testing.T) {
 	for _, function := range []string{"gen", "lb", "worker1"} {
 		others[function] = functionPID(t, b, chain, function)
 	}
+	killed := functionPID(t, b, chain, "worker2")
 	killFunction(t, b, chain, "worker2")
-	after := awaitBalanced(t, b, chain, "the worker is back", func(s balanced) bool { return s.Rebalances >= before.Rebalances+2 && s.up() == 2 })
+	after := awaitBalanced(t, b, chain, "the worker is back", func(s balanced) bool {
+		now := functionPID(t, b, chain, "worker2")
+		return now != 0 && now != killed && s.up() == 2
+	})
 	last := awaitBalanced(t, b, chain, "both workers get packets again", func(s balanced) bool { return s.more(after, 1, 2) })
 	if last.Drops["no_worker"] != before.Drops["no_worker"] {
 		t.Errorf("without a worker %d packets were dropped before it was killed, and %d after", before.Drops["no_worker"], last.Drops["no_worker"])

@@ -58,8 +58,8 @@ func TestEachRequirementIsMissedThroughARealFault(t *testing.T) {
 		requirement, requires, load string
 		fault                       func(*bench, *testing.T)
 	}{
-		{"latency", "{latency: 50ms, percentile: 90}", "30Mbps", bottleneck},
-		{"packet_delay_variation", "{packet_delay_variation: 50ms, percentile: 90}", "30Mbps", bottleneck},
+		{"latency", "{latency: 100ms, percentile: 50}", "30Mbps", bottleneck},
+		{"packet_delay_variation", "{packet_delay_variation: 50ms, percentile: 50}", "30Mbps", bottleneck},
 		{"packet_loss_ratio", "{packet_loss_ratio: 0.1}", "40Mbps", bottleneck},
 		{"min_bitrate", "{min_bitrate: 100Mbps}", "1Mbps", bottleneck},
 		{"packet_rate", "{packet_rate: 10kpps}", "", func(b *bench, t *testing.T) {

@@ -28,10 +28,10 @@ links:
 const numaMaps = `set -e
 "$0" up "$1" >&2
 taskset --all-tasks --cpu-list --pid 0 $(grep -lPa 'daemon\x00nodes' /proc/[0-9]*/cmdline | cut -d/ -f3) >&2
-"$0" exec nodes a -- "$2" sink --port dray:p1 >/dev/null 2>&1 &
-"$0" exec nodes a -- "$2" send --port dray:p0 --rate 100pps >/dev/null 2>&1 &
+"$0" exec nodes a -- "$2" sink --port dray:p1 --peer-timeout 200s >/dev/null 2>&1 &
+"$0" exec nodes a -- "$2" send --port dray:p0 --rate 100pps --peer-timeout 200s >/dev/null 2>&1 &
 maps() { for f in $(grep -lx draygen /proc/[0-9]*/comm); do cat ${f%comm}numa_maps; done; }
-for i in $(seq 300); do [ $(maps | grep -c memfd:dray-link) -lt 2 ] || break; sleep 0.1; done
+for i in $(seq 1800); do [ $(maps | grep -c memfd:dray-link) -lt 2 ] || break; sleep 0.1; done
 maps | grep -e memfd:dray-link -e heap -e stack
 `
 

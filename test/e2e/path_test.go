@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drayage/dray/internal/link/broker"
 	"github.com/drayage/dray/test/testenv"
 )
 
@@ -157,6 +158,7 @@ func TestTraceFindsASlowFunction(t *testing.T) {
 	// An end that a command holds has no room for the generator.
 	b.want(0, "down", "slow")
 	b.want(0, "up", b.file(edited(t, slowPath, "VNF", testenv.Built(t, "dray-vnf"), "{name: c, runtime: process,", "{name: c, runtime: process, command: [\""+testenv.Built(t, "draygen")+"\", sink, --port, \"dray:p0\"],")))
+	b.awaitLinks("slow", 2, func(l broker.LinkStatus) bool { return l.Name == "ab" || l.State == broker.StateActive })
 	if r := b.want(1, "trace", "slow"); !strings.Contains(r.String(), "the port is open elsewhere") {
 		t.Errorf("%s", r)
 	}

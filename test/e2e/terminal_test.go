@@ -33,7 +33,7 @@ func TestExecInATerminal(t *testing.T) {
 	before := modes(t, pty.Slave)
 
 	for _, ends := range []string{"exit 5", "SIGTERM"} {
-		screen.clear()
+		screen.clear(t, pty)
 		cmd := b.command(context.Background(), "exec", "tty", "a", "sh")
 		cmd.Env = append(cmd.Env, "TERM=vt100")
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = pty.Slave, pty.Slave, pty.Slave
@@ -79,7 +79,7 @@ func TestKeysEndTop(t *testing.T) {
 	pty, screen := terminal(t)
 	before := modes(t, pty.Slave)
 	for _, key := range []string{"q", "\x03"} {
-		screen.clear()
+		screen.clear(t, pty)
 		cmd := b.command(context.Background(), "top")
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = pty.Slave, pty.Slave, pty.Slave
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
@@ -122,7 +122,7 @@ func TestExecWithoutATerminal(t *testing.T) {
 		`timeout --kill-after 1 60 "$@"`: "", // it makes its own process group
 		`"$@" 2>"$0"`:                    "this to standard error\n",
 	} {
-		screen.clear()
+		screen.clear(t, pty)
 		if err := os.WriteFile(file, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -189,7 +189,14 @@ func (s *screen) Write(b []byte) (int, error) {
 	return s.text.Write(b)
 }
 
-func (s *screen) clear() {
+// clear forgets all that was written so far, shown or not.
+func (s *screen) clear(t *testing.T, pty *host.Pty) {
+	t.Helper()
+	const last = "everything before is old"
+	if _, err := pty.Slave.WriteString(last); err != nil {
+		t.Fatal(err)
+	}
+	s.await(t, last)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.text.Reset()
