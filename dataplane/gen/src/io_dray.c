@@ -271,7 +271,7 @@ static const struct io_ops ops = {
 struct io *io_dray_open(const struct options *o, const char *name, struct io_error *error)
 {
 	struct io_dray *p = calloc(1, sizeof(*p));
-	struct dray_options options = {.size = sizeof(options), .queues = 1, .timeout_ms = 5000};
+	struct dray_options options = {.size = sizeof(options), .queues = 1};
 	struct dray_info info = {.size = sizeof(info)};
 	int ret;
 

@@ -36,7 +36,7 @@ bool run_stopped(void)
 	return stopped;
 }
 
-static uint64_t cpu_ns(void)
+uint64_t run_cpu_ns(void)
 {
 	struct timespec t;
 
@@ -83,7 +83,7 @@ struct run run_begin(const struct options *o, struct io *io, struct io *to)
 	json_u64(&j, "pid", (uint64_t)getpid());
 	(void)json_end(&j); /* a write error is noticed at the result */
 	run.cpus = cpus_begin(polling_threads(o, io, to), o->beside);
-	run.started_cpu_ns = cpu_ns();
+	run.started_cpu_ns = run_cpu_ns();
 	run.started_ns = run.interval_began_ns = clock_now();
 	return run;
 }
@@ -265,7 +265,7 @@ int run_result_end(struct run *run, struct json *j, bool clean)
 {
 	json_bool(j, "clean", clean);
 	cpus_write(&run->cpus, j);
-	json_u64(j, "cpu_ns", cpu_ns() - run->started_cpu_ns);
+	json_u64(j, "cpu_ns", run_cpu_ns() - run->started_cpu_ns);
 	json_u64(j, "wall_ns", clock_now() - run->started_ns);
 	if (json_end(j) < 0) {
 		fputs("draygen: the result could not be written to standard output\n", stderr);

@@ -34,6 +34,9 @@ struct run {
 void run_catch_signals(void);
 bool run_stopped(void);
 
+/* CPU time of this process, in ns. */
+uint64_t run_cpu_ns(void);
+
 /*
  * With --hold: report that n ports are open, and wait for the signal to go on. Then wait for their
  * peers. Senders call it between opening their ports and being ready.

@@ -7,6 +7,7 @@
 #include "run.h"
 
 #define LINGER_NS (200 * NS_PER_MS) /* wait for missing packets after the sender's end */
+#define DRAIN_NS NS_PER_SECOND	    /* of CPU time, for what came before a signal */
 
 struct sink {
 	struct run *run;
@@ -114,29 +115,46 @@ static void idle(struct sink *s, uint64_t now)
 		s->run->error = io->ops->wait(io, IO_RX, next_look(s, now));
 }
 
-static void receive_all(struct sink *s)
+/* Take received packets. Returns whether there were any. */
+static bool receive(struct sink *s, uint64_t *now)
 {
 	struct io *io = s->run->io;
 	struct io_buf bufs[IO_BATCH];
+	int got = io->ops->receive(io, bufs, IO_BATCH);
+
+	*now = clock_now();
+	if (got < 0)
+		s->run->error = got;
+	if (got > 0) {
+		s->busy_ns = *now;
+		take(s, bufs, (unsigned)got, *now);
+		io->ops->done(io);
+	}
+	return got > 0;
+}
+
+/* A sink without a CPU finds packets and a signal at once. A sender that goes on cannot keep it. */
+static void drain(struct sink *s)
+{
+	uint64_t now, end = run_cpu_ns() + DRAIN_NS;
+
+	while (receive(s, &now) && run_cpu_ns() < end)
+		run_service(s->run, now);
+}
+
+static void receive_all(struct sink *s)
+{
 	uint64_t now = clock_now();
 
 	while (!over(s, now)) {
-		int got = io->ops->receive(io, bufs, IO_BATCH);
-
-		now = clock_now();
-		if (got > 0) {
-			s->busy_ns = now;
-			take(s, bufs, (unsigned)got, now);
-			io->ops->done(io);
-		} else if (got < 0) {
-			s->run->error = got;
-		} else {
+		if (!receive(s, &now) && !s->run->error)
 			idle(s, now);
-		}
 		run_service(s->run, now);
 		if (now >= run_interval_due(s->run))
 			interval(s, now);
 	}
+	if (run_stopped() && !s->run->error)
+		drain(s);
 }
 
 int role_sink(const struct options *o, struct io *io)

@@ -81,9 +81,11 @@ static void null(void)
 	/* Its packets are none of draygen's. A number is a name too, and EAL's arguments may
 	 * come from a program that starts it. */
 	setenv("DRAY_EAL", EAL "--vdev net_null0", 1);
-	c = START("sink", "--port", "dpdk:0", "--duration", "50ms");
+	c = START("sink", "--port", "dpdk:0", "--interval", "20ms");
 	unsetenv("DRAY_EAL");
 	has_no_capability(c.pid);
+	child_until(&c, "foreign");
+	kill(c.pid, SIGTERM);
 	r = child_result(&c, 0);
 	CHECK(json_number(r, "foreign") > 0);
 	CHECK_EQ(json_number(r, "received"), 0);
@@ -187,8 +189,9 @@ static void memif_peer_dies(void)
 		     sender;
 	int status;
 
+	/* The default --peer-timeout: it bounds EAL's start as well. */
 	sender = START("send", "--port", "dpdk:net_memif0", "--eal", eal(from, CLIENT), "--rate",
-		       "max", "--peer-timeout", "1s");
+		       "max");
 	usleep(100000);
 	kill(sink.pid, SIGKILL);
 	CHECK(waitpid(sink.pid, NULL, 0) == sink.pid);

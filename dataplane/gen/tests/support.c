@@ -112,6 +112,19 @@ char *child_line(struct child *c)
 	return line;
 }
 
+void child_until(struct child *c, const char *path)
+{
+	double seen = 0;
+
+	while (seen == 0) {
+		char *line = child_line(c);
+
+		CHECK(line != NULL);
+		seen = json_number(line, path);
+		free(line);
+	}
+}
+
 int child_end(struct child *c, char **result)
 {
 	char *line;

@@ -41,6 +41,9 @@ struct child child_start(const char *const *arguments);
 /* The next line that it prints, without its end; freed by the caller. NULL: no more. */
 char *child_line(struct child *child);
 
+/* Its next line in which a number (see below) is not 0. With --interval, it prints them. */
+void child_until(struct child *child, const char *path);
+
 /* Wait for the end: its exit status. `result` is its last line; freed by the caller. */
 int child_end(struct child *child, char **result);
 

@@ -152,7 +152,7 @@ static void closed_sender(void)
 
 	CHECK_EQ(dray_iq_send(l.from, "samples", 8), 0);
 	dray_iq_close(l.from);
-	CHECK_EQ(dray_iq_receive(l.to, bytes, sizeof(bytes), 50), 8);
+	CHECK_EQ(dray_iq_receive(l.to, bytes, 8, 20000), 8);
 	CHECK_EQ(memcmp(bytes, "samples", 8), 0);
 	CHECK_EQ(dray_iq_receive(l.to, bytes, sizeof(bytes), 0), 0);
 	dray_iq_close(l.to);

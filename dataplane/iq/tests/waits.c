@@ -29,13 +29,14 @@ static void *receive_until_stopped(void *stream)
 	return NULL;
 }
 
-/* Let it wait for a second, and stop it. */
-static void quietly(void *(*wait)(void *), struct dray_iq *stream)
+/* Let it wait for a second, when it has sent so many messages, and stop it. */
+static void quietly(void *(*wait)(void *), struct dray_iq *stream, uint64_t messages)
 {
 	pthread_t thread;
 	uint64_t cpu, used;
 
 	CHECK_EQ(pthread_create(&thread, NULL, wait, stream), 0);
+	UNTIL(rig_stats(stream).messages == messages, usleep(1000));
 	usleep(200000);
 	cpu = rig_cpu_ns();
 	usleep(QUIET_MS * 1000);
@@ -52,7 +53,7 @@ static void alone(const char *port, enum dray_iq_direction direction)
 	struct broker *broker = rig_fork();
 	struct dray_iq *stream = rig_open(broker, port, direction);
 
-	quietly(direction == DRAY_IQ_SEND ? send_until_stopped : receive_until_stopped, stream);
+	quietly(direction == DRAY_IQ_SEND ? send_until_stopped : receive_until_stopped, stream, 0);
 	dray_iq_close(stream);
 	broker_stop(broker);
 }
@@ -65,10 +66,10 @@ static void with_silent_peer(enum dray_iq_direction direction)
 	struct dray_iq *to = rig_open(broker, "b", DRAY_IQ_RECEIVE);
 
 	if (direction == DRAY_IQ_SEND) {
-		quietly(send_until_stopped, from);
+		quietly(send_until_stopped, from, MESSAGES);
 		CHECK_EQ(rig_stats(from).messages, MESSAGES);
 	} else {
-		quietly(receive_until_stopped, to);
+		quietly(receive_until_stopped, to, 0);
 	}
 	dray_iq_close(from);
 	dray_iq_close(to);

@@ -48,7 +48,7 @@ static void notify(struct dray_device *device, bool up)
 
 	if (device->notified_up == up)
 		return;
-	device->notified_up = up;
+	__atomic_store_n(&device->notified_up, up, __ATOMIC_RELEASE);
 	set_link(dev, up);
 	if (dev->data->dev_conf.intr_conf.lsc && dev->data->dev_started)
 		rte_eth_dev_callback_process(dev, RTE_ETH_EVENT_INTR_LSC, NULL);
@@ -111,11 +111,17 @@ static void serve_often(void *argument)
 int dray_link_update(struct rte_eth_dev *dev, int wait)
 {
 	struct dray_device *device = dev->data->dev_private;
-	struct dray_info info = {.size = sizeof(info)};
+	bool up;
 
 	(void)wait; /* there is no negotiation to wait for: there is a peer, or none */
-	set_link(dev, device->opened && dray_info(device->opened->port, &info) == 0 &&
-			      info.state == DRAY_LINK_UP);
+	/*
+	 * Not what libdray says already: the values of refresh() must be in effect first. Again if
+	 * the interrupt thread may have set another status just before this did.
+	 */
+	do {
+		up = __atomic_load_n(&device->notified_up, __ATOMIC_ACQUIRE);
+		set_link(dev, up);
+	} while (up != __atomic_load_n(&device->notified_up, __ATOMIC_ACQUIRE));
 	return 0;
 }
 

@@ -18,7 +18,7 @@
 
 struct job {
 	struct link *link;
-	_Atomic int stop;
+	_Atomic int begun, stop;
 	struct loaded loaded;
 	uint32_t *ns;
 	unsigned n, got;
@@ -48,9 +48,11 @@ static void *receive(void *argument)
 	starved = bench_starved_ns();
 	cpu = clock_of(CLOCK_THREAD_CPUTIME_ID);
 	wall = clock_ns();
-	while (!atomic_load(&job->stop))
+	atomic_store(&job->begun, 1);
+	do {
 		if (dray_wait(job->link->b, 0, DRAY_WAIT_RX, 100) > 0)
 			take_stamps(job);
+	} while (!atomic_load(&job->stop));
 	job->loaded.cpu = (double)(clock_of(CLOCK_THREAD_CPUTIME_ID) - cpu) * 100 / (double)(clock_ns() - wall);
 	job->loaded.starved = (double)(bench_starved_ns() - starved) * 100 / (double)(clock_ns() - wall);
 	job->n = 0; /* what is left must not be taken for packets of the next load */
@@ -113,6 +115,8 @@ unsigned adaptive_load(struct link *link, const struct load *load, struct loaded
 
 	bench_pin(0);
 	pthread_create(&receiver, NULL, receive, &job);
+	while (!atomic_load(&job.begun))
+		usleep(100);
 	starved = bench_starved_ns();
 	if (load->pps)
 		send_ns = send_paced(link, load);

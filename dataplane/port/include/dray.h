@@ -69,7 +69,7 @@ struct dray_options {
 	uint32_t queues;       /* used at most, up to DRAY_MAX_QUEUES; default: all the port's */
 	uint32_t mode;	       /* enum dray_mode */
 	uint32_t flags;	       /* enum dray_open_flags */
-	uint32_t timeout_ms;   /* for the broker's answer; default 2000 */
+	uint32_t timeout_ms;   /* for the broker's answer; default 10000 */
 	/*
 	 * Adaptive: microseconds of polling before sleep. Default: from 0 to 50, as learned from
 	 * when packets came. It polls for the whole 50 while they mostly come sooner than that, and

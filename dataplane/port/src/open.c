@@ -20,7 +20,7 @@
 #include "watch.h"
 
 #define DEFAULT_DIRECTORY "/run/dray/ports"
-#define DEFAULT_TIMEOUT_MS 2000
+#define DEFAULT_TIMEOUT_MS 10000
 #define DEFAULT_SPIN_US 50
 
 static int take_options(struct dray_port *port, const char *name, const struct dray_options *given,

@@ -114,13 +114,19 @@ static void forget(struct end *e)
 	e->welcomed = e->mapped = e->active = false;
 }
 
-/* One end is gone: its peer learns it, and a new generation is due when there are two again. */
+/*
+ * One end is gone: its peer learns it, and a new generation is due when there are two again. But an
+ * end that gave up waiting for its welcome dials again, and the link that it had may still live.
+ */
 static void end_gone(struct broker *b, unsigned i, uint32_t reason)
 {
 	struct end *peer = &b->ends[1 - i];
+	const bool welcomed = b->ends[i].welcomed;
 	struct wire_message m;
 
 	forget(&b->ends[i]);
+	if (!welcomed)
+		return;
 	close_fd(&b->memfd);
 	if (b->journal.live && peer->welcomed) {
 		wire_begin(&m, FROM_BROKER, WIRE_REBIND, b->journal.generation);

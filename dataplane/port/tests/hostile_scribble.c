@@ -48,6 +48,17 @@ static void tell_position(struct dray_port *port)
 		atomic_store(&position->returned, ((struct tx_lane *)q->tx.owner)->returned);
 }
 
+/* Whether the victim has received, and has noticed each kind of attack. */
+static bool seen_all(const struct victim *v)
+{
+	struct dray_stats s = test_stats(v->port);
+
+	for (unsigned i = 0; i <= DRAY_BAD_RETURN_FORGED; i++)
+		if (s.violations[i] == 0)
+			return false;
+	return s.violations[DRAY_BAD_BELL] > 0 && v->received > 0;
+}
+
 int main(void)
 {
 	struct broker_options o = {.geometry = {.ring_size = 64,
@@ -69,14 +80,15 @@ int main(void)
 		attack(broker_directory(broker));
 	v.port = test_open(broker, "a", DRAY_MODE_SLEEPING, 0);
 	UNTIL(test_up(v.port), test_service(v.port, NULL));
-	for (end = clock_ns() + SECONDS * 1000000000ull; clock_ns() < end;) {
+	end = clock_ns() + SECONDS * 1000000000ull;
+	UNTIL(clock_ns() >= end && seen_all(&v), {
 		for (unsigned i = 0; i < 100; i++) {
 			victim_work(&v);
 			tell_position(v.port);
 		}
 		CHECK(dray_service(v.port) >= 0);
 		CHECK(dray_wait(v.port, 0, DRAY_WAIT_RX, 1) >= 0);
-	}
+	});
 	CHECK_EQ(waitpid(pid, NULL, WNOHANG), 0); /* it did not fail at its own checks */
 	kill(pid, SIGKILL);
 	CHECK_EQ(waitpid(pid, NULL, 0), pid);
@@ -85,10 +97,6 @@ int main(void)
 	for (unsigned i = 0; i < DRAY_VIOLATIONS; i++)
 		fprintf(stderr, " %u:%llu", i, (unsigned long long)s.violations[i]);
 	fprintf(stderr, "\n");
-	for (unsigned i = 0; i <= DRAY_BAD_RETURN_FORGED; i++)
-		CHECK(s.violations[i] > 0);
-	CHECK(s.violations[DRAY_BAD_BELL] > 0);
-	CHECK(v.received > 0);
 	CHECK_EQ(s.misuse, 0);
 	CHECK(v.high - v.low < 4u << 20);
 	dray_release(v.held, v.n);

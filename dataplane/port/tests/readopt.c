@@ -51,8 +51,8 @@ static void *serve(void *argument)
 
 	fake_greet(fd);
 	make_link(fd, s);
+	atomic_store(&s->gone, true); /* first: the end dials again 100 ms after it lost this */
 	close(fd);
-	atomic_store(&s->gone, true);
 	return NULL;
 }
 

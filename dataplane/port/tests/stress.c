@@ -7,6 +7,7 @@
 #include <sched.h>
 
 #include "memory.h"
+#include "still.h"
 #include "test.h"
 
 #define PACKETS 60000

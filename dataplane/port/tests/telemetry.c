@@ -34,6 +34,14 @@ static uint64_t measured(const struct telemetry_block *b)
 	return n;
 }
 
+/* The end takes a new order at a look that is PERIOD_NS after the last one. */
+static void set_sampling(struct pair *p, struct telemetry_header *h, uint32_t shift)
+{
+	atomic_store(&h->sample_shift, shift);
+	usleep(300000);
+	test_service(p->a, p->b);
+}
+
 static void traffic(struct pair *p)
 {
 	for (uint32_t i = 0; i < PACKETS; i++) {
@@ -51,6 +59,9 @@ int main(void)
 				     *b = block_of(map(p.broker, 1, &hb));
 	uint64_t first;
 
+	/* A link that has been idle stamps every packet, until it gets a new order. */
+	set_sampling(&p, ha, 0);
+	set_sampling(&p, ha, 3);
 	traffic(&p);
 	UNTIL(atomic_load(&b->counters[COUNT_RX_PACKETS]) == PACKETS, test_service(p.a, p.b));
 	UNTIL(atomic_load(&a->counters[COUNT_TX_BYTES]) == PACKETS * 100, test_service(p.a, p.b));
@@ -64,15 +75,11 @@ int main(void)
 	CHECK_EQ(first, test_stats(p.b).stamps);
 	CHECK_EQ(measured(a), 0);
 
-	atomic_store(&ha->sample_shift, 0); /* every packet, from now on */
-	usleep(300000);
-	test_service(p.a, p.b);
+	set_sampling(&p, ha, 0); /* every packet, from now on */
 	traffic(&p);
 	UNTIL(measured(b) >= first + PACKETS, test_service(p.a, p.b));
 	CHECK_EQ(measured(b), first + PACKETS);
-	atomic_store(&ha->sample_shift, SAMPLE_NONE);
-	usleep(300000);
-	test_service(p.a, p.b);
+	set_sampling(&p, ha, SAMPLE_NONE);
 	traffic(&p);
 	CHECK_EQ(test_stats(p.b).stamps, first + PACKETS);
 	CHECK_EQ(dray_close(p.b), 0);

@@ -317,10 +317,13 @@ static void settle(struct sock *sock, int events)
 	pthread_mutex_unlock(&sock->lock);
 }
 
-/* A listening one-to-one socket: one byte while accept has something. */
-static void announce(struct sock *sock, int events)
+/*
+ * Under the lock of a listening one-to-one socket: one byte while accept has something. It asks
+ * usrsctp again, since accept may have taken the last association meanwhile.
+ */
+static void announce(struct sock *sock)
 {
-	if (!(events & SCTP_EVENT_READ) || sock->token)
+	if (sock->token || !(usrsctp_get_events(sock->so) & SCTP_EVENT_READ))
 		return;
 	sock->token = REAL(send)(sock->lib, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1;
 }
@@ -334,7 +337,7 @@ static void serve(struct sock *sock, bool timer)
 	pthread_mutex_lock(&sock->lock);
 	listening = sock->listening && sock->style == SOCK_STREAM;
 	if (listening)
-		announce(sock, events);
+		announce(sock);
 	if (sock->plugged && !sock->connecting && (timer || events & SCTP_EVENT_WRITE))
 		sock_unplug_locked(sock);
 	pthread_mutex_unlock(&sock->lock);

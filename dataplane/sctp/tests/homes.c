@@ -61,12 +61,20 @@ static void client(void)
 {
 	struct sockaddr_in both[2] = {rig_ip4(1, 1, PORT), rig_ip4(2, 1, PORT)};
 	struct sctp_rtoinfo times = {.srto_initial = 100, .srto_min = 100, .srto_max = 200};
+	/* With such times a server without a CPU for seconds, or both paths, would be given up. */
+	struct sctp_initmsg init = {.sinit_max_attempts = 200};
+	struct sctp_assocparams association = {.sasoc_asocmaxrxt = 200};
+	struct sctp_paddrparams path = {.spp_pathmaxrxt = 200};
 	struct sockaddr_in other = rig_ip4(9, 9, PORT);
 	int fd = bound(2, 0);
 	sctp_assoc_t id = 0;
 	char text[16];
 
 	CHECK_EQ(setsockopt(fd, IPPROTO_SCTP, SCTP_RTOINFO, &times, sizeof(times)), 0);
+	CHECK_EQ(setsockopt(fd, IPPROTO_SCTP, SCTP_INITMSG, &init, sizeof(init)), 0);
+	CHECK_EQ(setsockopt(fd, IPPROTO_SCTP, SCTP_ASSOCINFO, &association, sizeof(association)),
+		 0);
+	CHECK_EQ(setsockopt(fd, IPPROTO_SCTP, SCTP_PEER_ADDR_PARAMS, &path, sizeof(path)), 0);
 	rig_meet();
 	CHECK_EQ(sctp_connectx(fd, (struct sockaddr *)both, 2, &id), 0);
 	CHECK(id > 0);
