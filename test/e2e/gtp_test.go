@@ -323,6 +323,6 @@ func (p peer) wantTunnel(t *testing.T, packets []gtpPacket) {
 	t.Helper()
 	there, back := count(packets, p.address, p.inner+" "+p.otherInner, "gtp:ip:udp:data"), count(packets, p.otherAddress, p.otherInner+" "+p.inner, "gtp:ip:udp:data")
 	if there < asked+endsFewest || there > asked+endsMost || back < asked || back > asked+endsMost || there+back != len(packets) {
-		t.Errorf("%d packets there and %d back, of %d in tunnels; want %d an end there, and no others", there, back, len(packets), asked)
+		t.Errorf("%d packets there and %d back, of %d in tunnels; want %d there and back, an end there, and no others", there, back, len(packets), asked)
 	}
 }

@@ -47,8 +47,6 @@ func sctpText(name, runtime, mode string) string {
 const sctpClient = `use Socket; socket(S, AF_INET, SOCK_STREAM, 132) or die "socket: $!"; connect(S, sockaddr_in(7000, inet_aton("10.57.0.1"))) or die "connect: $!";
 for (1 .. 20) { syswrite(S, "message $_") or die "write: $!"; sysread(S, $b, 65536) or die "read: $!"; print "$b\n" } close S`
 
-// retransmitted_after_ack is no fault: a process that had no CPU sends again what was acknowledged meanwhile.
-//
 // chunks are the types of the chunks in a capture, each once, in order of their first packet.
 func chunks(t *testing.T, c *capturing) []string {
 	t.Helper()
@@ -58,6 +56,7 @@ func chunks(t *testing.T, c *capturing) []string {
 	if err := os.WriteFile(file, c.stdout.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	// A process that had no CPU may send again what was acknowledged meanwhile, which is no fault.
 	if wrong := tshark(t, file, "_ws.malformed or (_ws.expert.severity >= 6291456 and not sctp.retransmitted_after_ack)", "frame.number", "_ws.expert.message"); wrong != "" {
 		t.Errorf("tshark finds wrong packets:\n%s", wrong)
 	}

@@ -126,7 +126,7 @@ func (c *cluster) portAddresses() string {
 		out, err := c.try("-n", c.namespace, "get", "resourceclaims", "-o", `jsonpath={range .items[?(@.status.reservedFor)]}{.metadata.labels.drayage\.io/function}={.status.devices[0].networkData.hardwareAddress}={.status.devices[0].networkData.ips[0]}{"\n"}{end}`)
 		lines := strings.Fields(out)
 		if len(lines) != 2 || strings.Contains(out, "==") {
-			return fmt.Errorf("%q: %w", out, err)
+			return fmt.Errorf("%q: %v", out, err)
 		}
 		text = strings.Join(lines, " ")
 		return nil

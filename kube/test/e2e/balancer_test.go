@@ -227,7 +227,7 @@ func TestALoadBalancerKeepsItsSessions(t *testing.T) {
 	c.until(victim+" started again", func() error {
 		var p corev1.Pod
 		if err := c.get("pod", victim, &p); err != nil || p.Status.ContainerStatuses[0].RestartCount == 0 {
-			return fmt.Errorf("%+v, %w", p.Status, err)
+			return fmt.Errorf("%+v, %v", p.Status, err)
 		}
 		return nil
 	})

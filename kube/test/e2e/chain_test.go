@@ -307,7 +307,7 @@ func (c *cluster) daemon(name, node string) string {
 			"--sort-by=.metadata.creationTimestamp", "-o", `jsonpath={range .items[*]}{.metadata.name}{"\n"}{end}`)
 		names := strings.Fields(out)
 		if len(names) == 0 {
-			return fmt.Errorf("none runs: %w", err)
+			return fmt.Errorf("none runs: %v", err)
 		}
 		found = names[len(names)-1]
 		return nil

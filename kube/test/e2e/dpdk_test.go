@@ -90,7 +90,7 @@ func (c *cluster) forwards(hostUsers bool, seccomp, limits string) {
 	sent := c.total("src", "TX")
 	c.until("every packet received", func() error { // testpmd ends without a look at the packets that wait for it
 		if n, err := c.received("dst"); err != nil || n < sent {
-			return fmt.Errorf("%d of %d packets, %w", n, sent, err)
+			return fmt.Errorf("%d of %d packets, %v", n, sent, err)
 		}
 		return nil
 	})

@@ -71,7 +71,7 @@ func TestKubectlDray(t *testing.T) {
 		out, _ := dray("top", "f1", "--samples", "1", "--json")
 		var sample live.Sample
 		if err := json.Unmarshal([]byte(out), &sample); err != nil || len(sample.Links) != 1 || len(sample.Links[0].Now) != 2 || sample.Links[0].Now[0].Received == 0 {
-			return fmt.Errorf("%+v, %w", sample, err)
+			return fmt.Errorf("%+v, %v", sample, err)
 		}
 		return nil
 	})

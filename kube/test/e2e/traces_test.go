@@ -46,7 +46,7 @@ func (c *cluster) settledTraces() (now []string) {
 		time.Sleep(3 * time.Second)
 		var err error
 		if now, err = c.traces(); err != nil || !slices.Equal(before, now) {
-			return fmt.Errorf("traces still change: %w", err)
+			return fmt.Errorf("traces still change: %v", err)
 		}
 		return c.onlyWhatRuns()
 	})
