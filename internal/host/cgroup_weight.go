@@ -119,7 +119,7 @@ func (w weights) lighten(dir string) error {
 	if !w.needless(dir) { // another `dray` has just given a share
 		return nil
 	}
-	if err := w.set(dir, w.usual); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := w.set(dir, w.usual); err != nil && !gone(err) {
 		return err
 	}
 	return nil

@@ -180,8 +180,7 @@ func (n Netns) SetDown(name string) error {
 // RemoveLink deletes an interface; it need not exist.
 func (n Netns) RemoveLink(name string) error {
 	err := n.withLink(name, func(nl *netlink.Handle, l netlink.Link) error { return ignoreGone(nl.LinkDel(l)) })
-	var notFound netlink.LinkNotFoundError
-	if errors.As(err, &notFound) {
+	if LinkGone(err) {
 		return nil
 	}
 	return err
@@ -252,8 +251,7 @@ func removeLink(r step.Resource) error {
 	}
 	defer nl.Close()
 	l, err := nl.LinkByName(r.Name)
-	var notFound netlink.LinkNotFoundError
-	if errors.As(err, &notFound) {
+	if LinkGone(err) {
 		return nil
 	}
 	if err != nil {

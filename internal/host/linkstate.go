@@ -96,11 +96,16 @@ func (n Netns) mtu(name string) (int, error) {
 	return mtu, err
 }
 
+// LinkGone reports whether an error says that an interface does not exist, or no longer.
+func LinkGone(err error) bool {
+	var notFound netlink.LinkNotFoundError
+	return errors.As(err, &notFound) || errors.Is(err, unix.ENODEV)
+}
+
 // hasLink reports whether the namespace has an interface of that name.
 func (n Netns) hasLink(name string) (bool, error) {
 	err := n.withLink(name, func(*netlink.Handle, netlink.Link) error { return nil })
-	var notFound netlink.LinkNotFoundError
-	if errors.As(err, &notFound) {
+	if LinkGone(err) {
 		return false, nil
 	}
 	return err == nil, err
@@ -170,8 +175,7 @@ func ifExists(r step.Resource, f func(*netlink.Handle, netlink.Link) error) erro
 		return nil
 	}
 	err := n.withLink(r.Name, f)
-	var notFound netlink.LinkNotFoundError
-	if errors.As(err, &notFound) {
+	if LinkGone(err) {
 		return nil
 	}
 	return err

@@ -146,6 +146,9 @@ func removeTree(parent int, name, shown string) error {
 		Flags:   unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC,
 		Resolve: unix.RESOLVE_NO_XDEV | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_BENEATH,
 	})
+	if err == unix.ENOENT { // another process removes it, too
+		return nil
+	}
 	if err == unix.EXDEV {
 		return fmt.Errorf("remove %s: still a mount point", shown)
 	}

@@ -50,7 +50,8 @@ func (n *Node) collectOne(ctx context.Context, name string) (done bool, err erro
 		defer l.Close()
 	}
 	var exists *ExistsError
-	if errors.As(err, &exists) || err == nil && found.Condition != Leftover {
+	var absent *absentError
+	if errors.As(err, &exists) || errors.As(err, &absent) || err == nil && found.Condition != Leftover {
 		return false, nil // another process handled it
 	}
 	if err != nil {

@@ -54,7 +54,9 @@ func (n *Node) inspect(name string) (Found, error) {
 		return found, nil
 	case err == nil:
 		defer l.Close()
-	case !errors.Is(err, errNoLock):
+	case errors.Is(err, errNoLock):
+		return n.judgeWithoutLock(name), nil
+	default:
 		return found, err
 	}
 	return n.judge(name), nil
@@ -113,6 +115,16 @@ func (n *Node) judgeWithoutJournal(name string) Found {
 	return Found{Chain: name, Condition: Leftover}
 }
 
+// judgeWithoutLock is judge for a chain that had no lock file. If it has one by now, another
+// `dray` has just begun to make it.
+func (n *Node) judgeWithoutLock(name string) Found {
+	found := n.judge(name)
+	if _, err := os.Stat(n.lockFile(name)); err == nil {
+		found.Condition = Busy
+	}
+	return found
+}
+
 func (n *Node) sameBoot(name string) (bool, error) {
 	var s State
 	if err := readJSON(filepath.Join(n.dir(name), fileState), &s); err != nil {
@@ -156,30 +168,50 @@ func (n *Node) List() ([]Found, error) {
 		if err != nil {
 			found.Condition, found.Detail = Broken, err.Error()
 		}
-		list = append(list, found)
+		if found.Condition != Absent { // as another process has just removed it
+			list = append(list, found)
+		}
 	}
 	return list, nil
 }
 
-// hold locks an existing chain for this process and reports its condition.
+// hold locks an existing chain for this process and reports its condition. It is an error
+// if there is none, perhaps because another `dray` has just removed it.
 func (n *Node) hold(ctx context.Context, name string) (*os.File, Found, error) {
 	found, err := n.inspect(name)
 	if err != nil {
 		return nil, found, err
 	}
 	if found.Condition == Absent {
-		return nil, found, fmt.Errorf("no chain %q here; `dray status` lists them", name)
+		return nil, found, &absentError{name}
 	}
 	l, err := waitLock(ctx, n.lockFile(name), exclusive, lockPatience)
 	switch {
 	case errors.Is(err, errBusy):
 		return nil, found, busyError(found)
 	case errors.Is(err, errNoLock):
-		return nil, n.judge(name), nil // it has no lock
+		if found = n.judgeWithoutLock(name); found.Condition == Busy {
+			return nil, found, busyError(found)
+		}
 	case err != nil:
 		return nil, found, err
+	default:
+		found = n.judge(name)
 	}
-	return l, n.judge(name), nil
+	if found.Condition == Absent {
+		if l != nil {
+			l.Close()
+		}
+		return nil, found, &absentError{name}
+	}
+	return l, found, nil
+}
+
+// absentError says that a chain does not exist, or no longer.
+type absentError struct{ chain string }
+
+func (e *absentError) Error() string {
+	return fmt.Sprintf("no chain %q here; `dray status` lists them", e.chain)
 }
 
 func busyError(found Found) error {

@@ -122,11 +122,11 @@ func (n *Node) checkClaimed(name string, cpus []int) error {
 
 // clearLeftover removes a chain's leftovers, unless it is up or in use.
 func (n *Node) clearLeftover(ctx context.Context, name string) error {
-	found, err := n.inspect(name)
-	if err != nil || found.Condition == Absent {
-		return err
-	}
 	l, found, err := n.hold(ctx, name)
+	var absent *absentError
+	if errors.As(err, &absent) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}

@@ -142,7 +142,7 @@ func TestNobodyRevivesALeftLink(t *testing.T) {
 	_, l, first := keptLink(t)
 	l.links.begin(l.reviveLinks)
 	l.links.end()
-	first.Signal(syscall.SIGKILL)
+	kill(t, first)
 	time.Sleep(300 * time.Millisecond)
 	all, err := l.Revivals()
 	if err != nil || len(all) > 0 {
@@ -187,7 +187,7 @@ func TestAMovedLinkIsNotRevived(t *testing.T) {
 	if err := writeJSON(filepath.Join(l.dir, fileState), moved.State); err != nil {
 		t.Fatal(err)
 	}
-	first.Signal(syscall.SIGKILL)
+	kill(t, first)
 	time.Sleep(300 * time.Millisecond)
 	if all, err := l.Revivals(); err != nil || len(all) > 0 {
 		t.Errorf("the old process was started again: %+v, %v", all, err)

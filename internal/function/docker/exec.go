@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/drayage/dray/internal/function/child"
+	"github.com/drayage/dray/internal/function/dockercli"
 	"github.com/drayage/dray/internal/function/runtime"
 	"github.com/drayage/dray/internal/host"
 )
@@ -100,6 +101,10 @@ func engineError(function, program, text string) error {
 // killMarked kills the container's processes that carry the mark.
 func (r *Runtime) killMarked(ctx context.Context, container, mark string) error {
 	out, err := ask(ctx, r.Client, "top", container, "-eo", "pid")
+	var failed *dockercli.Error
+	if errors.As(err, &failed) && failed.Ended() {
+		return nil // and its processes with it
+	}
 	if err != nil {
 		return err
 	}

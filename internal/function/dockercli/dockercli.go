@@ -57,6 +57,9 @@ func (e *Error) Unwrap() error { return e.Err }
 // NotFound reports whether the daemon knows no such container or image.
 func (e *Error) NotFound() bool { return strings.Contains(strings.ToLower(e.Stderr), "no such") }
 
+// Ended reports whether the container does not run, or no longer exists.
+func (e *Error) Ended() bool { return e.NotFound() || strings.Contains(e.Stderr, "is not running") }
+
 // Command is a client call that has not been started.
 func (c Client) Command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "docker", append([]string{"--host", c.Host}, args...)...)

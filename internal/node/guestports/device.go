@@ -52,12 +52,13 @@ func (pci) left(window int) bool {
 
 // open waits until the kernel shows the device.
 func (pci) open(window int, size uint64) (int, error) {
-	for begin := time.Now(); deviceMemory(window) == ""; time.Sleep(5 * time.Millisecond) {
+	path := deviceMemory(window)
+	for begin := time.Now(); path == ""; path = deviceMemory(window) {
 		if time.Since(begin) > devicePatience {
 			return -1, fmt.Errorf("no device appears at %s", guest.WindowAddress(window))
 		}
+		time.Sleep(5 * time.Millisecond)
 	}
-	path := deviceMemory(window)
 	if err := os.WriteFile(filepath.Join(filepath.Dir(path), "enable"), []byte("1"), 0); err != nil {
 		return -1, err
 	}

@@ -359,6 +359,24 @@ func TestCollectRemovesWhatNoClaimOwns(t *testing.T) {
 	}
 }
 
+// TestCollectLeavesWhatIsBeingWritten: another claim's device becomes whole in a moment.
+func TestCollectLeavesWhatIsBeingWritten(t *testing.T) {
+	f := newFixture(t)
+	must(t, os.MkdirAll(f.agent.specs.dir, 0o755))
+	fresh, stale := f.agent.specs.file("fresh")+".new", f.agent.specs.file("stale")+".new"
+	must(t, errors.Join(os.WriteFile(fresh, nil, 0o600), os.WriteFile(stale, nil, 0o600)))
+	before := time.Now().Add(-2 * unfinishedFor)
+	must(t, os.Chtimes(stale, before, before))
+	must(t, f.agent.Collect(context.Background()))
+	if _, err := os.Stat(fresh); err != nil {
+		t.Errorf("a file of this moment: %v", err)
+	}
+	if _, err := os.Stat(stale); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("an old file is left: %v", err)
+	}
+	must(t, os.Remove(fresh))
+}
+
 func (f *fixture) update(c *resourcev1.ResourceClaim) {
 	f.t.Helper()
 	must(f.t, f.client.Tracker().Update(resourcev1.SchemeGroupVersion.WithResource("resourceclaims"), c, c.Namespace))

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	cdi "tags.cncf.io/container-device-interface/specs-go"
@@ -85,7 +86,10 @@ func (s specs) remove(uid types.UID) error {
 	return err
 }
 
-// list returns the claims that have a device, and removes unfinished files.
+// unfinishedFor is the age of a file that nobody will finish any more.
+const unfinishedFor = 10 * time.Minute
+
+// list returns the claims that have a device, and removes files that stay unfinished.
 func (s specs) list() ([]types.UID, error) {
 	files, err := filepath.Glob(filepath.Join(s.dir, specPrefix+"*"))
 	var uids []types.UID
@@ -93,7 +97,13 @@ func (s specs) list() ([]types.UID, error) {
 		name := strings.TrimPrefix(filepath.Base(file), specPrefix)
 		if uid, whole := strings.CutSuffix(name, specSuffix); whole {
 			uids = append(uids, types.UID(uid))
-		} else if err := os.Remove(file); err != nil {
+			continue
+		}
+		info, err := os.Stat(file)
+		if err != nil || time.Since(info.ModTime()) < unfinishedFor {
+			continue // a claim's device is being written, or has just been
+		}
+		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
 	}

@@ -263,11 +263,11 @@ func (a *Agent) writeStatus(ctx context.Context, c *claims.Claim, r report) erro
 	api := a.o.Client.ResourceV1().ResourceClaims(c.Namespace)
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		now, err := api.Get(ctx, c.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) || err == nil && now.UID != c.UID {
+			return nil // it is deleted, or another claim has the name by now; Collect will see it
+		}
 		if err != nil {
 			return err
-		}
-		if now.UID != c.UID {
-			return nil // another claim has the name by now; Collect will see it
 		}
 		var own []resourcev1.AllocatedDeviceStatus
 		for i := range c.Ports {
@@ -276,6 +276,9 @@ func (a *Agent) writeStatus(ctx context.Context, c *claims.Claim, r report) erro
 		now.Status.Devices = slices.DeleteFunc(now.Status.Devices, func(d resourcev1.AllocatedDeviceStatus) bool { return d.Driver == v1alpha1.Driver })
 		now.Status.Devices = append(now.Status.Devices, own...)
 		_, err = api.UpdateStatus(ctx, now, metav1.UpdateOptions{FieldManager: fieldManager})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
 		return err
 	})
 }

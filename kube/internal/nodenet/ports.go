@@ -114,6 +114,9 @@ func linkIn(ns host.Netns, name string) (*host.LinkState, error) {
 		return nil, err
 	}
 	state, err := ns.ReadLink(name)
+	if host.LinkGone(err) { // it has just ended with its peer's namespace
+		return nil, nil
+	}
 	return &state, err
 }
 

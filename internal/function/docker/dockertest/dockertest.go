@@ -31,7 +31,12 @@ func Start(t testing.TB) dockercli.Client {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
+		// What the daemon started may still be writing as it ends.
+		err := os.RemoveAll(dir)
+		for end := time.Now().Add(10 * time.Second); err != nil && time.Now().Before(end); err = os.RemoveAll(dir) {
+			time.Sleep(100 * time.Millisecond)
+		}
+		if err != nil {
 			t.Error(err)
 		}
 	})
