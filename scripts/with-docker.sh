@@ -20,6 +20,11 @@ finish() {
 		kill -TERM "$daemon" 2>/dev/null || true
 		wait "$daemon" 2>/dev/null || true
 	fi
+	# What the daemon started may still be writing as it ends.
+	for _ in {1..100}; do
+		rm -rf "$dir" 2>/dev/null && return
+		sleep 0.1
+	done
 	rm -rf "$dir"
 }
 trap finish EXIT

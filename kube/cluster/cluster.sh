@@ -126,7 +126,7 @@ plug_in() {
 power_off() {
 	local name=$1 pid end=$((SECONDS + patience))
 	pid=$(recorded_pid "$name") || return 0
-	kill -KILL "$pid"
+	kill -KILL "$pid" 2>/dev/null || true # it may have just ended
 	# It is gone only after every process of the machine is.
 	while ((SECONDS < end)); do
 		[ -d "/proc/$pid" ] || return 0

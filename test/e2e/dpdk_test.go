@@ -130,13 +130,20 @@ func (b *bench) receives(chain string) {
 // killFunction kills a running function's process.
 func killFunction(t *testing.T, b *bench, chain, function string) {
 	t.Helper()
-	pid := functionPID(t, b, chain, function)
-	if pid == 0 { // which would be this test's own process group
-		t.Fatalf("%s does not run", function)
+	b.kill(function, func() int { return functionPID(t, b, chain, function) })
+}
+
+// kill kills the process that pid finds. That is 0 while there is none: it may have ended by
+// itself, and be about to start again.
+func (b *bench) kill(name string, pid func() int) {
+	b.t.Helper()
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		victim := pid() // 0 would be this test's own process group
+		if victim > 0 && syscall.Kill(victim, syscall.SIGKILL) == nil {
+			return
+		}
 	}
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Fatalf("kill %s: %v", function, err)
-	}
+	b.t.Fatalf("%s does not run", name)
 }
 
 // TestAMemifPeerThatDies: DPDK's driver crashes or hangs when its peer ends. Each

@@ -159,13 +159,7 @@ func (f fault) kill(b *bench, programs string) string {
 	time.Sleep(time.Second) // the undisturbed load, for comparison
 	before := b.parties(chain)
 	at := monotonic()
-	victim := b.pidOf(chain, f.victim)
-	if victim <= 0 { // 0 would be this test itself
-		t.Fatalf("%s does not run: %s", f.victim, b.want(0, "status", chain))
-	}
-	if err := syscall.Kill(victim, syscall.SIGKILL); err != nil {
-		t.Fatalf("kill %s: %v", f.victim, err)
-	}
+	b.kill(f.victim, func() int { return b.pidOf(chain, f.victim) })
 	b.awaitParties(chain, f.victim+" runs again", func(now map[string]string) bool {
 		return now[f.victim] != before[f.victim] && now[f.victim] != ""
 	})

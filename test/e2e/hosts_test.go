@@ -114,7 +114,7 @@ func TestKillWithHosts(t *testing.T) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 		b.collect()
-		if left := b.leftovers(); len(left) > 0 {
+		if left := b.leftovers("victim"); len(left) > 0 {
 			t.Fatalf("kill %d, over %s, after %v left %v", i, transport, delay, left)
 		}
 	}

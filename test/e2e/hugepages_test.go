@@ -50,7 +50,7 @@ func TestKillWithHugePageLimits(t *testing.T) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 		b.collect()
-		if left := b.leftovers(); len(left) > 0 {
+		if left := b.leftovers("victim"); len(left) > 0 {
 			t.Fatalf("kill %d after %v left %v", i, delay, left)
 		}
 		b.hierarchyGoes()

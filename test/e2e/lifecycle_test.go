@@ -234,7 +234,7 @@ func TestKillAtARandomMoment(t *testing.T) {
 		if b.collect() {
 			committed++
 		}
-		if left := b.leftovers(); len(left) > 0 {
+		if left := b.leftovers("victim"); len(left) > 0 {
 			t.Fatalf("kill %d of dray %s, %s over %s, after %v left %v", i, argv[0], p.Runtime, p.Transport, delay, left)
 		}
 	}
@@ -255,8 +255,8 @@ func (b *bench) collect() (committed bool) {
 	return true
 }
 
-// leftovers are the remains of this test's chains on the host.
-func (b *bench) leftovers() []string {
+// leftovers are the remains on the host of this test's chain of that name.
+func (b *bench) leftovers(chain string) []string {
 	b.t.Helper()
 	all, err := leftover.Take()
 	if err != nil {
@@ -264,7 +264,7 @@ func (b *bench) leftovers() []string {
 	}
 	var left []string
 	for _, line := range all.Containing(filepath.Base(b.state)) {
-		if strings.Contains(line, "/victim") {
+		if strings.Contains(line, "/"+chain) {
 			left = append(left, line)
 		}
 	}

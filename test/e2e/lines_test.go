@@ -51,7 +51,7 @@ func TestRunOverLines(t *testing.T) {
 	if measured == 0 {
 		t.Error("no throughput was measured")
 	}
-	if left := b.leftovers(); len(left) > 0 {
+	if left := b.leftovers(p.Name); len(left) > 0 {
 		t.Errorf("the run left %v", left)
 	}
 }
@@ -70,7 +70,7 @@ func TestChainOnLinesChanges(t *testing.T) {
 		t.Errorf("over ovs-vxlan the sink saw %+v", got)
 	}
 	b.want(0, "down", p.Name)
-	if left := b.leftovers(); len(left) > 0 {
+	if left := b.leftovers(p.Name); len(left) > 0 {
 		t.Errorf("dray down left %v", left)
 	}
 }
@@ -92,7 +92,7 @@ func TestKillWithLines(t *testing.T) {
 			t.Errorf("killed too late: %v", err)
 		}
 		b.collect()
-		if left := b.leftovers(); len(left) > 0 {
+		if left := b.leftovers("victim"); len(left) > 0 {
 			t.Fatalf("killed after %s, gc left %v", made, left)
 		}
 	}
@@ -113,7 +113,7 @@ func TestHostsTooManyToSimulate(t *testing.T) {
 			t.Errorf("dray %s says %s", command, r)
 		}
 	}
-	if left := b.leftovers(); len(left) > 0 {
+	if left := b.leftovers("wide"); len(left) > 0 {
 		t.Errorf("a refused chain left %v", left)
 	}
 }

@@ -120,7 +120,7 @@ func TestKillAChainWithASwitch(t *testing.T) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 		b.collect()
-		if left := b.leftovers(); len(left) > 0 {
+		if left := b.leftovers("victim"); len(left) > 0 {
 			t.Fatalf("kill %d, over %s, after %v left %v", i, driver, delay, left)
 		}
 	}

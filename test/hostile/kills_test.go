@@ -209,14 +209,14 @@ func (k *killer) watchLeaks(c *scene, name string, process func() host.ProcessID
 	})
 }
 
-// kept is what a chain has, without its processes.
+// kept is what a chain has, without its processes, and without files that are being written.
 func (k *killer) kept(c *scene) leftover.Snapshot {
 	all, err := leftover.Take()
 	if err != nil {
 		k.Fatal(err)
 	}
 	return slices.DeleteFunc(all.Containing(filepath.Base(c.state)), func(line string) bool {
-		return strings.HasPrefix(line, "process ")
+		return strings.HasPrefix(line, "process ") || strings.HasSuffix(line, ".new")
 	})
 }
 

@@ -63,26 +63,43 @@ func (r *Rig) namespaces() []host.Netns {
 
 func describeNetns(t *testing.T, b *strings.Builder, ns host.Netns) {
 	t.Helper()
-	var names []string
-	err := ns.Do(func() error {
-		ifaces, err := net.Interfaces()
-		for _, i := range ifaces {
+	names := interfaces(t, ns)
+	for _, name := range names {
+		text, err := describeLink(ns, name)
+		if err != nil && !slices.Contains(interfaces(t, ns), name) {
+			continue // the kernel has removed it meanwhile, with its peer's namespace
+		}
+		testenv.Must(t, err)
+		b.WriteString(text)
+	}
+}
+
+// interfaces are all of a namespace, also lo.
+func interfaces(t *testing.T, ns host.Netns) (names []string) {
+	t.Helper()
+	testenv.Must(t, ns.Do(func() error {
+		all, err := net.Interfaces()
+		for _, i := range all {
 			names = append(names, i.Name)
 		}
 		return err
-	})
-	testenv.Must(t, err)
-	for _, name := range names {
-		s, err := ns.ReadLink(name)
-		testenv.Must(t, err)
-		qdisc, err := ns.ReadQdisc(name)
-		testenv.Must(t, err)
-		offloads, err := ns.Offloads(name)
-		testenv.Must(t, err)
-		addrs := slices.DeleteFunc(s.Addrs, func(p netip.Prefix) bool { return p.Addr().IsLinkLocalUnicast() })
-		fmt.Fprintf(b, "link %s in %s: mac %s mtu %d up %v promiscuous %d names %v addresses %v qdisc %s offloads %s\n",
-			name, filepath.Base(ns.Path), s.MAC, s.MTU, s.Up, s.Promiscuity, s.AltNames, addrs, qdisc.Kind, offloads)
+	}))
+	return names
+}
+
+func describeLink(ns host.Netns, name string) (string, error) {
+	s, err := ns.ReadLink(name)
+	if err != nil {
+		return "", err
 	}
+	qdisc, err := ns.ReadQdisc(name)
+	if err != nil {
+		return "", err
+	}
+	offloads, err := ns.Offloads(name)
+	addrs := slices.DeleteFunc(s.Addrs, func(p netip.Prefix) bool { return p.Addr().IsLinkLocalUnicast() })
+	return fmt.Sprintf("link %s in %s: mac %s mtu %d up %v promiscuous %d names %v addresses %v qdisc %s offloads %s\n",
+		name, filepath.Base(ns.Path), s.MAC, s.MTU, s.Up, s.Promiscuity, s.AltNames, addrs, qdisc.Kind, offloads), err
 }
 
 func describeCgroup(t *testing.T, b *strings.Builder, c host.Cgroup) {

@@ -99,11 +99,10 @@ func TestAFarTrialIsCancelled(t *testing.T) {
 		t.Errorf("after %v: %v", time.Since(start), err)
 	}
 	testenv.Program(t, "pgrep")
-	out, err := exec.Command("pgrep", "-f", "touch "+began).Output()
-	var exit *exec.ExitError
-	if !errors.As(err, &exit) || exit.ExitCode() != 1 {
-		t.Errorf("left: %s, %v", out, err)
-	}
+	waitFor(t, func() bool { // what it has killed is ending
+		var exit *exec.ExitError
+		return errors.As(exec.Command("pgrep", "-f", "touch "+began).Run(), &exit) && exit.ExitCode() == 1
+	})
 }
 
 // TestAFarProgramThatFails has its own words in the error.

@@ -111,7 +111,7 @@ func (c *cluster) signal(pod, signal, program string) {
 	c.t.Helper()
 	uid := c.in("get", "pod", pod, "-o", "jsonpath={.metadata.uid}")
 	c.on(c.node(pod), "sh", "-c", fmt.Sprintf(
-		`for p in $(pgrep -x %s); do if grep -q %s /proc/$p/cgroup; then kill -%s $p; fi; done`, program, uid, signal))
+		`for p in $(pgrep -x %s); do if grep -q %s /proc/$p/cgroup; then kill -%s $p || true; fi; done`, program, uid, signal))
 }
 
 // sessions are those that Redis has.

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -255,9 +256,15 @@ func (c *cluster) intervals(pod string) (all []result, err error) {
 	return all, err
 }
 
+// terminate asks the first process of a container to end. That can also end the command that
+// asks, before it has succeeded: the caller waits for what follows.
+func (c *cluster) terminate(pod string, container ...string) {
+	_, _ = c.try(slices.Concat([]string{"-n", c.namespace, "exec", pod}, container, []string{"--", "kill", "-TERM", "1"})...)
+}
+
 func (c *cluster) end(pod string) result {
 	c.t.Helper()
-	_, _ = c.try("-n", c.namespace, "exec", pod, "--", "kill", "-TERM", "1") // it may end before its command does
+	c.terminate(pod)
 	c.until(pod+" ended", func() error {
 		var p corev1.Pod
 		if err := c.get("pod", pod, &p); err != nil {

@@ -15,8 +15,8 @@ func (c *cluster) staticCPUs(node string) {
 	const config, state = "/etc/kubernetes/kubelet.yaml", "/var/lib/kubelet/cpu_manager_state"
 	restart := func(edit, policy string) {
 		c.t.Helper()
-		// The kubelet refuses the state of another policy.
-		c.on(node, "sh", "-c", edit+" && rm -f "+state+" && pkill -KILL -x kubelet")
+		// It may just be starting again. (The kubelet refuses the state of another policy.)
+		c.on(node, "sh", "-c", edit+" && rm -f "+state+" && { pkill -KILL -x kubelet || true; }")
 		c.until("policy "+policy, func() error {
 			now, err := c.run("", "on", node, "cat", state)
 			if err == nil && !strings.Contains(now, `"policyName":"`+policy+`"`) {

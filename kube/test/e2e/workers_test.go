@@ -125,14 +125,14 @@ func TestADeploymentOfWorkers(t *testing.T) {
 		c.exchange(pods)
 		t.Logf("%d workers; kubectl get chains:\n%s", n, c.in("get", "chains"))
 	}
-	c.in("exec", stays, "--", "kill", "-TERM", "1")
+	c.terminate(stays)
 	var sender result
 	c.until("the result of "+stays, func() error {
 		_, err := c.try("-n", c.namespace, "logs", stays, "--previous")
 		return err
 	})
 	sender = c.printed(stays, "--previous")
-	c.in("exec", "hub", "-c", "w-0", "--", "kill", "-TERM", "1")
+	c.terminate("hub", "-c", "w-0")
 	c.until("the result of the hub", func() error { return c.prints(`"event":"result"`, "logs", "hub", "-c", "w-0") })
 	receiver := c.printed("hub", "-c", "w-0")
 	if sender.Sent == 0 || receiver.Received != sender.Sent || receiver.Lost+receiver.Corrupt+receiver.Duplicates+receiver.Reordered+sender.Lost != 0 {
