@@ -3,7 +3,6 @@
 package host
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -179,11 +178,7 @@ func (n Netns) SetDown(name string) error {
 
 // RemoveLink deletes an interface; it need not exist.
 func (n Netns) RemoveLink(name string) error {
-	err := n.withLink(name, func(nl *netlink.Handle, l netlink.Link) error { return ignoreGone(nl.LinkDel(l)) })
-	if LinkGone(err) {
-		return nil
-	}
-	return err
+	return ignoreGone(n.withLink(name, func(nl *netlink.Handle, l netlink.Link) error { return nl.LinkDel(l) }))
 }
 
 // SetMaster makes the interface a port of the bridge.
@@ -251,22 +246,11 @@ func removeLink(r step.Resource) error {
 	}
 	defer nl.Close()
 	l, err := nl.LinkByName(r.Name)
-	if LinkGone(err) {
-		return nil
-	}
 	if err != nil {
-		return err
+		return ignoreGone(err)
 	}
 	if !strings.EqualFold(l.Attrs().HardwareAddr.String(), r.MAC) {
 		return nil
 	}
 	return ignoreGone(nl.LinkDel(l))
-}
-
-// ignoreGone drops the error if the interface has just gone.
-func ignoreGone(err error) error {
-	if errors.Is(err, unix.ENODEV) {
-		return nil
-	}
-	return err
 }

@@ -102,6 +102,14 @@ func LinkGone(err error) bool {
 	return errors.As(err, &notFound) || errors.Is(err, unix.ENODEV)
 }
 
+// ignoreGone drops the error if the interface does not exist, or no longer.
+func ignoreGone(err error) error {
+	if LinkGone(err) {
+		return nil
+	}
+	return err
+}
+
 // hasLink reports whether the namespace has an interface of that name.
 func (n Netns) hasLink(name string) (bool, error) {
 	err := n.withLink(name, func(*netlink.Handle, netlink.Link) error { return nil })
@@ -174,11 +182,7 @@ func ifExists(r step.Resource, f func(*netlink.Handle, netlink.Link) error) erro
 	if !n.Exists() {
 		return nil
 	}
-	err := n.withLink(r.Name, f)
-	if LinkGone(err) {
-		return nil
-	}
-	return err
+	return ignoreGone(n.withLink(r.Name, f))
 }
 
 func removeAddress(r step.Resource) error {

@@ -120,7 +120,7 @@ func (n *Node) judgeWithoutJournal(name string) Found {
 func (n *Node) judgeWithoutLock(name string) Found {
 	found := n.judge(name)
 	if _, err := os.Stat(n.lockFile(name)); err == nil {
-		found.Condition = Busy
+		return Found{Chain: name, Condition: Busy}
 	}
 	return found
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/drayage/dray/test/testenv"
 )
 
-// leaveBehind is a chain that its maker, a process that has ended, has left.
+// leaveBehind makes what a dray that was killed leaves of a chain.
 func leaveBehind(t *testing.T, n *Node, name string) {
 	t.Helper()
 	testenv.Must(t, os.MkdirAll(n.dir(name), 0o700))
@@ -22,7 +22,8 @@ func leaveBehind(t *testing.T, n *Node, name string) {
 	testenv.Must(t, j.close())
 }
 
-// TestWhatAnotherHasRemovedIsNoFault: whoever lists chains to clear them may come too late.
+// TestWhatAnotherHasRemovedIsNoFault: a command that clears a leftover may find that another
+// command has already removed it.
 func TestWhatAnotherHasRemovedIsNoFault(t *testing.T) {
 	n := newNode(t)
 	if done, err := n.collectOne(context.Background(), "gone"); done || err != nil {

@@ -207,7 +207,7 @@ a_lost_control_plane_means_a_new_cluster() {
 	local pid
 	pid=$(cut -d' ' -f1 "$DRAY_KUBE_STATE/cp/pid")
 	kill -KILL "$pid"
-	while [ -d "/proc/$pid" ]; do sleep 0.05; done
+	eventually test ! -d "/proc/$pid"
 	cluster up
 	two_nodes_are_Ready
 	fails kubectl get namespace plain

@@ -93,7 +93,7 @@ func (p Process) container() oci.Container {
 	return oci.Container{ID: p.Name, Bundle: p.bundle(), State: p.runcState()}
 }
 
-// Beside is the place of the programs that serve the process: runc and tools.
+// Beside is where helper programs of the process run, such as runc.
 func (p Process) Beside() host.Place { return host.Place{Cgroup: p.helper()} }
 
 // Probe reports whether this host can run sidecars, as an *host.Unsupported.

@@ -63,8 +63,7 @@ func (r *Rig) namespaces() []host.Netns {
 
 func describeNetns(t *testing.T, b *strings.Builder, ns host.Netns) {
 	t.Helper()
-	names := interfaces(t, ns)
-	for _, name := range names {
+	for _, name := range interfaces(t, ns) {
 		text, err := describeLink(ns, name)
 		if err != nil && !slices.Contains(interfaces(t, ns), name) {
 			continue // the kernel has removed it meanwhile, with its peer's namespace
@@ -74,7 +73,7 @@ func describeNetns(t *testing.T, b *strings.Builder, ns host.Netns) {
 	}
 }
 
-// interfaces are all of a namespace, also lo.
+// interfaces are the names of all interfaces in a namespace, lo included.
 func interfaces(t *testing.T, ns host.Netns) (names []string) {
 	t.Helper()
 	testenv.Must(t, ns.Do(func() error {
