@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"encoding/json"
-	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,11 +14,12 @@ import (
 	"github.com/drayage/dray/internal/result/record"
 )
 
-// TestIperf3InsideAgreesWithIperf3ByHand measures the same link with dray and
-// with iperf3 alone, in turns, since the machine's speed drifts.
+// TestIperf3InsideAgreesWithIperf3ByHand measures the same link with dray and with iperf3
+// alone, in turns. The link is slow: what a fast one carries depends on the CPU time that each
+// gets beside the other tests.
 func TestIperf3InsideAgreesWithIperf3ByHand(t *testing.T) {
 	b := newBench(t)
-	b.want(0, "up", b.file(pair{Name: "agree", Transport: "bridge", Traffic: "tcp"}.yaml()))
+	b.want(0, "up", b.file(pair{Name: "agree", Transport: "bridge", Traffic: "tcp", QoS: "{qdisc: tbf, rate: 20Mbps}"}.yaml()))
 	defer b.want(0, "down", "agree")
 	a, z := b.netns("agree", "a"), b.netns("agree", "b")
 	var inside, byHand []float64
@@ -29,17 +29,16 @@ func TestIperf3InsideAgreesWithIperf3ByHand(t *testing.T) {
 		inside = append(inside, throughput(t, out, "a.p0"))
 		byHand = append(byHand, iperf3ByHand(t, a, z, "198.18.0.2"))
 	}
-	t.Logf("inside dray %.2f Gb/s, by hand %.2f Gb/s", gigabits(inside), gigabits(byHand))
-	ratio := median(inside) / median(byHand)
-	if math.Abs(math.Log2(ratio)) > 1 {
+	t.Logf("inside dray %.1f Mb/s, by hand %.1f Mb/s", megabits(inside), megabits(byHand))
+	if ratio := median(inside) / median(byHand); ratio < 0.75 || ratio > 1.33 {
 		t.Errorf("medians differ by a factor of %.2f", ratio)
 	}
 }
 
-func gigabits(values []float64) []float64 {
+func megabits(values []float64) []float64 {
 	var out []float64
 	for _, v := range values {
-		out = append(out, v/1e9)
+		out = append(out, v/1e6)
 	}
 	return out
 }
