@@ -4,6 +4,7 @@ package spinner
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -105,4 +106,15 @@ func TestSpinnerRefuses(t *testing.T) {
 		}
 	}
 	runtime.GOMAXPROCS(runtime.NumCPU())
+}
+
+// TestASpinnerEndsByItself: it must not spin for ever if nothing kills it.
+func TestASpinnerEndsByItself(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, os.Args[0], Argv([]int{allowed(t)}, 10*time.Millisecond, time.Second)...)
+	out, err := cmd.Output()
+	if !cmd.ProcessState.Exited() {
+		t.Errorf("%v, and it said %q", err, out)
+	}
 }
