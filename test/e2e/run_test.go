@@ -15,7 +15,7 @@ import (
 )
 
 // modest requirements, which any machine's kernel meets with room to spare.
-const modest = "{latency: 200ms, percentile: 50, min_bitrate: 50Mbps, packet_loss_ratio: 0.2, mtu: 1500}"
+const modest = "{latency: 200ms, percentile: 50, min_bitrate: 5Mbps, packet_loss_ratio: 0.2, mtu: 1500}"
 
 func TestRunMeetsModestRequirements(t *testing.T) {
 	b := newBench(t)
@@ -105,7 +105,7 @@ func TestTheReportIsKeptWhereAFunctionFailsToStart(t *testing.T) {
 
 func TestTooShortARunIsNotMeasurable(t *testing.T) {
 	b := newBench(t)
-	file := b.file(pair{Name: "brief", Requires: "{min_bitrate: 50Mbps}"}.yaml())
+	file := b.file(pair{Name: "brief", Requires: "{min_bitrate: 5Mbps}"}.yaml())
 	b.want(5, "run", file, "--rounds", "2", "--out", filepath.Join(t.TempDir(), "out"))
 }
 
