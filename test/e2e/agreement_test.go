@@ -16,7 +16,7 @@ import (
 
 // TestIperf3InsideAgreesWithIperf3ByHand measures the same link with dray and with iperf3
 // alone, in turns. The link is slow: what a fast one carries depends on the CPU time that each
-// gets beside the other tests.
+// gets while other tests run.
 func TestIperf3InsideAgreesWithIperf3ByHand(t *testing.T) {
 	b := newBench(t)
 	b.want(0, "up", b.file(pair{Name: "agree", Transport: "bridge", Traffic: "tcp", QoS: "{qdisc: tbf, rate: 20Mbps}"}.yaml()))
