@@ -109,23 +109,24 @@ func (p *process) set(running context.Context, id host.ProcessID) {
 // they wait for something that will not happen. Tests have less time.
 var asleep = 10 * time.Second
 
-// Those threads begin with these names. The first polls ports; it hangs if a hostile application
-// makes its bell block. The second reads what all applications say; it hangs if one sends half a message.
-var restless = []string{"pmd-", "vhost-events"}
+// The names of those threads begin so. The first poll ports; they hang if a hostile application makes
+// its bell block. The others read what all applications say, and hang if one sends half a message: until
+// DPDK 23.07, and since.
+var restless = [][]string{{"pmd-"}, {"vhost-events", "dpdk-vhost-evt"}}
 
-// endIfAsleep ends the process whenever all its threads of that name have slept for so long, so
+// endIfAsleep ends the process whenever all its threads of these names have slept for so long, so
 // that it is started again, until ctx ends.
-func (p *process) endIfAsleep(ctx context.Context, thread string, longest time.Duration) {
+func (p *process) endIfAsleep(ctx context.Context, threads []string, longest time.Duration) {
 	var mark string
 	since := time.Now()
 	for host.Sleep(ctx, longest/10) == nil {
-		now := p.identity().SleepMark([]string{thread})
+		now := p.identity().SleepMark(threads)
 		if now == "" || now != mark {
 			mark, since = now, time.Now()
 			continue
 		}
 		if time.Since(since) >= longest {
-			p.log.Error("it hangs, which an application can bring about; it is killed", "program", p.name, "thread", thread)
+			p.log.Error("it hangs, which an application can bring about; it is killed", "program", p.name, "threads", threads)
 			p.identity().Kill()
 			since = time.Now()
 		}

@@ -61,8 +61,8 @@ func Serve(ctx context.Context, o Options) error {
 		return err
 	}
 	running.Go(func() { s.vswitchd.keep(ctx) })
-	for _, thread := range restless {
-		running.Go(func() { s.vswitchd.endIfAsleep(ctx, thread, asleep) })
+	for _, threads := range restless {
+		running.Go(func() { s.vswitchd.endIfAsleep(ctx, threads, asleep) })
 	}
 	running.Go(func() { s.work(ctx) })
 	if os.Getpid() == 1 {
