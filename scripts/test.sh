@@ -8,7 +8,7 @@
 #   program   test/e2e, the program as its user runs it
 #   links     the packages of transports, one after another
 #   switches  those whose tests start a switch in user space, and wait for it most of the time
-#   kernel    every other package that starts goroutines or changes the kernel's state, one after another
+#   kernel    every other package that starts goroutines or changes the kernel's state, one after another, but test/hostile
 #   measure   those below internal/measure, which make trials, after sanitize
 #   sanitize  each C project, built with AddressSanitizer and UBSan
 #   check     lint, and the packages that start no goroutine. It waits for nothing, so it gets what the other lanes leave of the CPUs.
@@ -16,7 +16,7 @@
 #
 # The part long is what `make test-all` adds:
 #
-#   guest     packages that boot virtual machines, and the tests that only a guest's kernel can run
+#   guest     packages that boot virtual machines, the tests that only a guest's kernel can run, and the attacks of test/hostile
 #   projects  each C project as it is released and with ThreadSanitizer, built for 64-bit ARM; what the builds made is hardened
 #   flows     most tests of scripts/long-tests.txt
 #   extra     two builds that must be the same, and a little fuzzing
@@ -58,6 +58,7 @@ readonly makers='/internal/link/(broker|underlay)(/|$)' # what transports are ma
 readonly switches='/internal/link/(ovs|ovsdpdk|ovsvxlan|vhost|vhostuser|vpp)$'
 readonly measuring='/internal/measure(/|$)'
 readonly guests='/internal/function/(guest|lab|vm)(/|$)'
+readonly attacks='/test/hostile$'
 # The race detector can find nothing in these, for they start no goroutine: a test in
 # test/style reads this line and looks. They compute, and it would take six times as long.
 readonly sequential='/(internal/(spec|plan|result)|experiments|images|test/(depcheck|hardening|style))(/|$)'
@@ -98,7 +99,7 @@ program_lane() { plain -parallel 5 -skip "$(long_tests test/e2e)" ./test/e2e; }
 
 kernel_lane() {
 	local chosen
-	mapfile -t chosen < <(packages -v "$programs|$transports|$measuring|$guests|$sequential" && packages "$makers")
+	mapfile -t chosen < <(packages -v "$programs|$transports|$measuring|$guests|$attacks|$sequential" && packages "$makers")
 	raced "${chosen[@]}"
 }
 
@@ -145,7 +146,7 @@ kube_lane() (
 
 guest_lane() {
 	local chosen status=0
-	mapfile -t chosen < <(packages "$guests")
+	mapfile -t chosen < <(packages "$guests|$attacks")
 	raced "${chosen[@]}" || status=1
 	step scripts/hostile-guest.sh || status=1
 	step scripts/unit-guest.sh || status=1
