@@ -110,8 +110,8 @@ func (p *process) set(running context.Context, id host.ProcessID) {
 var asleep = 10 * time.Second
 
 // The names of those threads begin so. The first poll ports; they hang if a hostile application makes
-// its bell block. The others read what all applications say, and hang if one sends half a message: until
-// DPDK 23.07, and since.
+// its bell block. The others read what all applications say, and hang if one sends half a message; DPDK
+// 23.07 gave them the second name.
 var restless = [][]string{{"pmd-"}, {"vhost-events", "dpdk-vhost-evt"}}
 
 // endIfAsleep ends the process whenever all its threads of these names have slept for so long, so
