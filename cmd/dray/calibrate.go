@@ -144,7 +144,7 @@ func latencyText(c inventory.Calibration) string {
 func calibratable(inv *inventory.Inventory, names []string) ([]string, error) {
 	if len(names) == 0 {
 		for _, t := range inv.Transports {
-			if t.Status != inventory.Missing && t.Caps.MinEnds >= 2 && !t.Caps.SameNetns && !t.Caps.Tunnel {
+			if t.Usable() && t.Caps.MinEnds >= 2 && !t.Caps.SameNetns && !t.Caps.Tunnel {
 				names = append(names, t.Name)
 			}
 		}
@@ -157,7 +157,7 @@ func calibratable(inv *inventory.Inventory, names []string) ([]string, error) {
 		switch {
 		case t == nil:
 			return nil, usageError("no transport %q; `dray doctor` lists the transports", name)
-		case t.Status == inventory.Missing:
+		case !t.Usable():
 			return nil, fmt.Errorf("transport %s: %s; %s", name, t.Reason, t.Fix)
 		case t.Caps.Tunnel:
 			return nil, usageError("transport %s joins functions on different hosts, and the chain file defines their underlay: run a chain with hosts instead", name)

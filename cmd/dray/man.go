@@ -6,11 +6,12 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"os/exec"
 	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/drayage/dray/internal/host"
 
 	"github.com/drayage/dray/internal/spec/layout"
 	"github.com/drayage/dray/internal/spec/release"
@@ -45,12 +46,12 @@ func (a *app) manCommand() *cobra.Command {
 			}
 			for _, program := range argv[1:] {
 				// An internal program prints its help as an error.
-				help, _ := exec.CommandContext(cmd.Context(), program, "--help").CombinedOutput()
-				name := filepath.Base(program)
-				if len(help) == 0 || purposes[name] == "" {
+				answer, _ := host.Helper{Program: program, Args: []string{"--help"}}.Run(cmd.Context())
+				help, name := answer.Text(), filepath.Base(program)
+				if help == "" || purposes[name] == "" {
 					return fmt.Errorf("%s prints no help, or has no entry in the list of programs", program)
 				}
-				if err := writePage(argv[0], name, func(w io.Writer) { programPage(w, name, string(help)) }); err != nil {
+				if err := writePage(argv[0], name, func(w io.Writer) { programPage(w, name, help) }); err != nil {
 					return err
 				}
 			}

@@ -48,8 +48,8 @@ func TestProbeItem(t *testing.T) {
 		{nil, inventory.Item{Name: "x", Status: inventory.OK}},
 		{fmt.Errorf("on v0: %w", &Unsupported{What: "qdisc hfsc", Why: "this kernel has no sch_hfsc", Fix: "get one"}),
 			inventory.Item{Name: "x", Status: inventory.Missing, Reason: "this kernel has no sch_hfsc", Fix: "get one"}},
-		{unix.EPERM, inventory.Item{Name: "x", Status: inventory.Missing, Reason: "the probe failed: operation not permitted", Fix: "run as root"}},
-		{unix.ENOMEM, inventory.Item{Name: "x", Status: inventory.Missing, Reason: "the probe failed: cannot allocate memory"}},
+		{unix.EPERM, inventory.Item{Name: "x", Status: inventory.Unknown, Reason: "operation not permitted", Fix: "run as root"}},
+		{unix.ENOMEM, inventory.Item{Name: "x", Status: inventory.Unknown, Reason: "not enough memory: cannot allocate memory", Fix: "free some, or raise the limit of this process's cgroup"}},
 	} {
 		if got := ProbeItem("x", test.err); got != test.want {
 			t.Errorf("%v: %+v, want %+v", test.err, got, test.want)

@@ -3,24 +3,47 @@
 package host
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
-// LookProgram finds a host program, also in the system directories that PATH lacks
-// after a plain su. The error is exec.ErrNotFound, with the name.
+// standardPath are the directories of programs that PATH may lack: after a plain su it
+// has no sbin, and a service may have none at all.
+var standardPath = []string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"}
+
+// LookProgram finds a host program, in the PATH or else in the standard directories. The
+// error is exec.ErrNotFound, with the name, or names a file that may not be executed.
 func LookProgram(name string) (string, error) {
 	path, err := exec.LookPath(name)
-	if err == nil {
-		return path, nil
+	if err == nil || strings.Contains(name, "/") {
+		return path, executable(name, err)
 	}
-	for _, dir := range []string{"/usr/sbin", "/sbin"} {
-		if path, dirErr := exec.LookPath(filepath.Join(dir, name)); dirErr == nil {
-			return path, nil
+	dirs := append(filepath.SplitList(os.Getenv("PATH")), standardPath...)
+	for _, dir := range dirs {
+		candidate := filepath.Join(dir, name)
+		found, dirErr := exec.LookPath(candidate)
+		if dirErr == nil && filepath.IsAbs(candidate) {
+			return found, nil
+		}
+		if refused := executable(candidate, dirErr); errors.Is(refused, unix.EACCES) {
+			err = refused
 		}
 	}
 	return "", err
+}
+
+// executable replaces the error of a file that exists and may not be executed.
+func executable(path string, err error) error {
+	if info, statErr := os.Stat(path); err != nil && statErr == nil && info.Mode().IsRegular() {
+		return FaultOf(&fs.PathError{Op: "fork/exec", Path: path, Err: unix.EACCES})
+	}
+	return err
 }
 
 // OwnProgram finds a program of this project: next to the running one, where make
@@ -39,16 +62,21 @@ func OwnProgram(name string) (string, error) {
 // with the Debian package that has the program.
 func NeedProgram(what, name, pkg string) (string, error) {
 	path, err := LookProgram(name)
-	if err != nil {
-		return "", &Unsupported{What: what, Why: "the program " + name + " is not installed", Fix: "apt install " + pkg}
+	if !errors.Is(err, exec.ErrNotFound) && !errors.Is(err, fs.ErrNotExist) {
+		return path, err
 	}
-	return path, nil
+	missing := &Unsupported{What: what, Why: "the program " + name + " is not installed", Cause: err}
+	if pkg != "" {
+		missing.Fix = "apt install " + pkg
+	}
+	return "", missing
 }
 
 // NeedFile is NeedProgram for a required file, by path.
 func NeedFile(what, path, pkg string) (string, error) {
-	if _, err := os.Stat(path); err != nil {
-		return "", &Unsupported{What: what, Why: path + " does not exist", Fix: "apt install " + pkg}
+	_, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", &Unsupported{What: what, Why: path + " does not exist", Fix: "apt install " + pkg, Cause: err}
 	}
-	return path, nil
+	return path, err
 }

@@ -3,11 +3,9 @@
 package host
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,9 +13,6 @@ import (
 
 	"github.com/vishvananda/netlink"
 )
-
-// tcTimeout bounds one run of tc; it normally takes milliseconds.
-const tcTimeout = 20 * time.Second
 
 // tc runs tc inside the namespace. The netlink library supports only some qdiscs,
 // so tc sets all of them.
@@ -27,22 +22,11 @@ func (n Netns) tc(args ...string) error {
 }
 
 func (n Netns) tcOutput(args ...string) ([]byte, error) {
-	program, err := NeedProgram("qdiscs", "tc", "iproute2")
+	answer, err := Helper{Program: "tc", Args: args, Package: "iproute2", Place: Place{Netns: n}}.Run(context.Background())
 	if err != nil {
-		return nil, err
+		return nil, tcError(args, answer.Err, err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), tcTimeout)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, program, args...)
-	var out, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &stderr
-	if err := (Place{Netns: n}).Start(cmd); err != nil {
-		return nil, err
-	}
-	if err := cmd.Wait(); err != nil {
-		return nil, tcError(args, stderr.String(), err)
-	}
-	return out.Bytes(), nil
+	return []byte(answer.Out), nil
 }
 
 // tcError turns the kernel's error for an unknown kind into a typed one.
@@ -60,7 +44,7 @@ func tcError(args []string, stderr string, err error) error {
 			Fix:  "needs CONFIG_NET_" + strings.ToUpper(module) + "; Debian's package linux-image-amd64 has it",
 		}
 	}
-	return fmt.Errorf("tc %s: %s: %w", strings.Join(args, " "), text, err)
+	return err
 }
 
 // schedulerModule is the kernel module of a qdisc.

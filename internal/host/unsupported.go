@@ -47,15 +47,19 @@ func ProbeItem(name string, err error) inventory.Item {
 	if os.Geteuid() != 0 && refused(err) {
 		return inventory.NotTried(name)
 	}
-	item.Status = inventory.Missing
 	var u *Unsupported
-	switch {
-	case errors.As(err, &u):
-		item.Reason, item.Fix = u.Why, u.Fix
-	case refused(err):
-		item.Reason, item.Fix = "the probe failed: "+err.Error(), "run as root"
-	default:
-		item.Reason = "the probe failed: " + err.Error()
+	if errors.As(err, &u) {
+		item.Status, item.Reason, item.Fix = inventory.Missing, u.Why, u.Fix
+		return item
+	}
+	fault := FaultOf(err)
+	item.Status, item.Reason, item.Fix = inventory.Unknown, fault.Why, fault.Fix
+	var helper *HelperError
+	if errors.As(err, &helper) {
+		item.Reason = helper.why()
+	}
+	if item.Fix == "" && refused(err) {
+		item.Fix = "run as root"
 	}
 	return item
 }

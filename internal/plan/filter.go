@@ -212,14 +212,14 @@ func hugePagesObstacle(t *inventory.Transport, n *needs) *obstacle {
 // driverObstacle refuses a dpdk port that the driver net_dray would open if the host is
 // known to lack it.
 func driverObstacle(t *inventory.Transport, n *needs) *obstacle {
-	if n.driver == nil || n.driver.Status != inventory.Missing || !slices.Contains(t.Caps.Faces, string(chain.FaceNative)) {
+	if n.driver == nil || n.driver.Usable() || !slices.Contains(t.Caps.Faces, string(chain.FaceNative)) {
 		return nil
 	}
 	for _, e := range n.ports {
 		if e.port.Face == chain.FaceDPDK && !n.inMachine(e) {
 			return &obstacle{
 				constraint: "face dpdk of " + e.end.String(),
-				reason:     "needs the driver " + dpdk.NetDray + ", which is missing on this host: " + n.driver.Reason,
+				reason:     "needs the driver " + dpdk.NetDray + ", which " + n.driver.Unusable(),
 				fix:        n.driver.Fix,
 				pos:        at(e.port.FieldPos, "face", e.port.Pos),
 			}
@@ -329,12 +329,12 @@ func forwardingObstacle(t *inventory.Transport, n *needs) *obstacle {
 }
 
 func statusObstacle(t *inventory.Transport, n *needs) *obstacle {
-	if t.Status != inventory.Missing {
+	if t.Usable() {
 		return nil
 	}
 	return &obstacle{
 		constraint: "transport " + t.Name,
-		reason:     "is missing on this host: " + t.Reason,
+		reason:     t.Unusable(),
 		fix:        t.Fix,
 		pos:        n.field("transport"),
 	}

@@ -52,8 +52,8 @@ func (p *planner) checkRuntime(f *chain.Function) {
 		v.Reason = "there is no such runtime"
 		v.Fix = "use one of: " + joinNames(p.inv.Runtimes)
 		p.violate(v)
-	case item.Status == inventory.Missing:
-		v.Reason, v.Fix = "missing on this host: "+item.Reason, item.Fix
+	case !item.Usable():
+		v.Reason, v.Fix = item.Unusable(), item.Fix
 		p.violate(v)
 	case item.Untried():
 		p.warn("function %s: runtime %s was %s", f.Name, f.Runtime, item.Reason)

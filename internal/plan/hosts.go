@@ -73,7 +73,7 @@ func (p *planner) checkLines() {
 // checkShaper makes v a violation if the kernel lacks a kind of qdisc.
 func (p *planner) checkShaper(kind, otherwise string, v Violation) {
 	item := inventory.Find(p.inv.Qdiscs, kind)
-	if item != nil && item.Status != inventory.Missing {
+	if item != nil && item.Usable() {
 		return
 	}
 	v.Reason, v.Hard = "unsupported: this kernel has no sch_"+kind, true

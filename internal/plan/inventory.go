@@ -29,7 +29,7 @@ func interfaceNames(inv *inventory.Inventory) string {
 func usable(items []inventory.Item) []inventory.Item {
 	var out []inventory.Item
 	for _, item := range items {
-		if item.Status != inventory.Missing {
+		if item.Usable() {
 			out = append(out, item)
 		}
 	}

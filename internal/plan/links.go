@@ -313,7 +313,7 @@ func (p *planner) checkNamed(n *needs) choice {
 func (p *planner) violateUnknown(n *needs) {
 	var names []string
 	for _, t := range p.byRank() {
-		if t.Status != inventory.Missing {
+		if t.Usable() {
 			names = append(names, t.Name)
 		}
 	}

@@ -186,7 +186,7 @@ func (p *planner) checkQdisc(n *needs, kind string) {
 		Hard:       true,
 	}
 	item := inventory.Find(p.inv.Qdiscs, kind)
-	if item != nil && item.Status != inventory.Missing {
+	if item != nil && item.Usable() {
 		return
 	}
 	v.Reason = "unsupported: this kernel has no sch_" + kind

@@ -17,7 +17,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"sync"
@@ -55,21 +54,21 @@ func (*Runtime) Name() chain.RuntimeName { return chain.RuntimeDocker }
 
 // Probe implements runtime.Runtime: the daemon answers.
 func (r *Runtime) Probe(ctx context.Context) inventory.Item {
-	item := inventory.Item{Name: string(chain.RuntimeDocker), Status: inventory.Missing}
 	version, err := r.Client.Output(ctx, "version", "--format", "{{.Server.Version}}")
-	switch {
-	case errors.Is(err, exec.ErrNotFound):
-		item.Reason, item.Fix = "the docker client is not installed", "apt-get install docker.io (on Debian 13 also docker-cli)"
-	case os.Geteuid() != 0:
-		return inventory.NotTried(item.Name)
-	case err != nil:
-		item.Reason = fmt.Sprintf("no docker daemon responds at %s: %v", r.Client.Host, err)
-		item.Fix = "apt-get install docker.io && systemctl start docker, or set DOCKER_HOST"
-	case r.lacksAppArmor(ctx):
-		item.Reason, item.Fix = "docker needs apparmor_parser to load its AppArmor profile", "apt-get install apparmor"
-	default:
-		item.Status, item.Version = inventory.OK, version
+	if err == nil && r.lacksAppArmor(ctx) {
+		err = &host.Unsupported{What: "docker", Why: "docker needs apparmor_parser to load its AppArmor profile", Fix: "apt-get install apparmor"}
 	}
+	var failed *dockercli.Error
+	switch {
+	case errors.As(err, &failed) && failed.NoDaemon():
+		err = &host.Unsupported{
+			What: "docker", Why: "no docker daemon responds at " + r.Client.Host, Fix: "apt-get install docker.io && systemctl start docker, or set DOCKER_HOST",
+		}
+	case errors.As(err, &failed) && os.Geteuid() != 0:
+		return inventory.NotTried(string(chain.RuntimeDocker))
+	}
+	item := host.ProbeItem(string(chain.RuntimeDocker), err)
+	item.Version = version
 	return item
 }
 
@@ -116,13 +115,13 @@ func removeLabelled(ctx context.Context, client dockercli.Client, function host.
 	for _, filter := range filters {
 		args = append(args, "--filter", filter)
 	}
-	out, err := ask(ctx, client, args...)
+	out, err := client.Output(ctx, args...)
 	if err != nil {
 		return err
 	}
 	for _, id := range strings.Fields(out) {
 		var failed *dockercli.Error
-		_, err := ask(ctx, client, "rm", "--force", "--volumes", id)
+		_, err := client.Output(ctx, "rm", "--force", "--volumes", id)
 		if errors.As(err, &failed) && (failed.NotFound() || strings.Contains(failed.Stderr, "already in progress")) {
 			continue
 		}
@@ -131,21 +130,6 @@ func removeLabelled(ctx context.Context, client dockercli.Client, function host.
 		}
 	}
 	return nil
-}
-
-// daemonPatience bounds how long the daemon may take to answer while a function is
-// stopped or removed.
-var daemonPatience = 20 * time.Second
-
-// ask queries a daemon that may hang.
-func ask(ctx context.Context, client dockercli.Client, args ...string) (string, error) {
-	bounded, cancel := context.WithTimeout(ctx, daemonPatience)
-	defer cancel()
-	out, err := client.Output(bounded, args...)
-	if err != nil && ctx.Err() == nil && bounded.Err() != nil {
-		err = fmt.Errorf("docker %s: the daemon at %s did not respond within %v: it may hang", args[0], client.Host, daemonPatience)
-	}
-	return out, err
 }
 
 // awaitCreation waits for clients that are still creating a container: a killed

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/drayage/dray/internal/function/dockercli"
 	"github.com/drayage/dray/internal/host/step"
 	"github.com/drayage/dray/test/testenv"
 )
@@ -18,8 +19,8 @@ import (
 // names the daemon that does not answer.
 func TestADaemonThatHangsIsNotWaitedFor(t *testing.T) {
 	testenv.Root(t)
-	defer func(before time.Duration) { daemonPatience = before }(daemonPatience)
-	daemonPatience = 50 * time.Millisecond
+	defer func(before time.Duration) { dockercli.AnswerLimit = before }(dockercli.AnswerLimit)
+	dockercli.AnswerLimit = 50 * time.Millisecond
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "docker"), []byte("#!/bin/sh\nexec /bin/sleep 1000\n"), 0o755); err != nil {
 		t.Fatal(err)
@@ -32,7 +33,7 @@ func TestADaemonThatHangsIsNotWaitedFor(t *testing.T) {
 	err := removeContainers(context.Background(), step.Resource{
 		Kind: KindContainer, Name: "x", Path: "/dray-test-hang/x", Host: "unix://" + socket,
 	})
-	if err == nil || !strings.Contains(err.Error(), "the daemon at unix://"+socket+" did not respond") {
+	if err == nil || !strings.Contains(err.Error(), "the daemon at unix://"+socket+" does not answer within") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -5,23 +5,29 @@
 package dockercli
 
 import (
-	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"os/exec"
 	"strings"
-	"syscall"
 	"time"
+
+	"github.com/drayage/dray/internal/host"
 )
 
 // DefaultHost is where Debian's docker daemon listens.
 const DefaultHost = "unix:///run/docker.sock"
 
-// outputGrace is how long a child of the client, such as a credential helper, may
-// hold its output after the client ended or was killed.
-var outputGrace = 10 * time.Second
+// The docker client, and how to get it.
+const (
+	program = "docker"
+	Package = "docker.io (on Debian 13 also docker-cli)"
+)
+
+// AnswerLimit bounds how long the daemon may take to answer.
+var AnswerLimit = 20 * time.Second
 
 // Client calls one daemon.
 type Client struct {
@@ -45,7 +51,7 @@ type Error struct {
 
 func (e *Error) Error() string {
 	text := strings.TrimSpace(e.Stderr)
-	if text == "" {
+	if text == "" || errors.Is(e.Err, context.DeadlineExceeded) {
 		text = e.Err.Error()
 	}
 	return "docker " + e.Verb + ": " + text
@@ -60,28 +66,35 @@ func (e *Error) NotFound() bool { return strings.Contains(strings.ToLower(e.Stde
 // Ended reports whether the container does not run, or no longer exists.
 func (e *Error) Ended() bool { return e.NotFound() || strings.Contains(e.Stderr, "is not running") }
 
+// NoDaemon reports whether nothing listens at the daemon's address.
+func (e *Error) NoDaemon() bool {
+	return strings.Contains(e.Stderr, "Cannot connect to the Docker daemon")
+}
+
 // Command is a client call that has not been started.
 func (c Client) Command(ctx context.Context, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, "docker", append([]string{"--host", c.Host}, args...)...)
+	cmd := exec.CommandContext(ctx, program, c.arguments(args)...)
 	slog.DebugContext(ctx, "run", "argv", cmd.Args)
 	return cmd
 }
 
-// Output runs a command and returns its trimmed output. A failure is an *Error.
+func (c Client) arguments(args []string) []string { return append([]string{"--host", c.Host}, args...) }
+
+// Output runs a command that the daemon answers at once, and returns its trimmed output. A
+// failure is an *Error. A terminal's interrupt is for dray, whose clean-up needs its client.
 func (c Client) Output(ctx context.Context, args ...string) (string, error) {
-	cmd := c.Command(ctx, args...)
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	// A terminal's SIGINT is for dray, whose clean-up needs its client.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.WaitDelay = outputGrace
-	if err := cmd.Run(); err != nil {
-		if ctx.Err() != nil {
-			err = ctx.Err()
+	answer, err := host.Helper{Program: program, Args: c.arguments(args), Package: Package, Limit: AnswerLimit, Alone: true}.Run(ctx)
+	switch {
+	case err == nil:
+		return strings.TrimSpace(answer.Out), nil
+	case ctx.Err() != nil:
+		err = ctx.Err()
+	case errors.Is(err, context.DeadlineExceeded):
+		err = host.Fault{
+			Why: fmt.Sprintf("the daemon at %s does not answer within %v", c.Host, AnswerLimit), Fix: "restart it, or set DOCKER_HOST to another", Cause: err,
 		}
-		return "", &Error{Verb: args[0], Stderr: errs.String(), Err: err}
 	}
-	return strings.TrimSpace(out.String()), nil
+	return "", &Error{Verb: args[0], Stderr: answer.Err, Err: err}
 }
 
 // SocketGone reports whether the daemon's socket is missing: its containers can

@@ -8,9 +8,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -167,11 +167,11 @@ func fetchKernel(ctx context.Context, name, dir string) error {
 
 // resolvePackage is the kernel package that name depends on.
 func resolvePackage(ctx context.Context, name string) (string, error) {
-	out, err := exec.CommandContext(ctx, "apt-cache", "depends", "--important", name).Output()
+	out, err := host.Helper{Program: "apt-cache", Args: []string{"depends", "--important", name}, Package: "apt"}.Output(ctx)
 	if err != nil {
-		return "", fmt.Errorf("apt-cache depends %s: %w", name, err)
+		return "", err
 	}
-	for _, line := range strings.Split(string(out), "\n") {
+	for _, line := range strings.Split(out, "\n") {
 		if real, ok := strings.CutPrefix(strings.TrimSpace(line), "Depends: "); ok && strings.HasPrefix(real, "linux-image-") {
 			return real, nil
 		}
@@ -179,18 +179,11 @@ func resolvePackage(ctx context.Context, name string) (string, error) {
 	return "", fmt.Errorf("apt knows no kernel behind %s", name)
 }
 
-// command runs a host program; the error includes its last output.
+// commandLimit bounds one step of getting a kernel, such as a download of 100 MB.
+const commandLimit = 30 * time.Minute
+
+// command runs a host program.
 func command(ctx context.Context, dir, name string, args ...string) error {
-	path, err := host.LookProgram(name)
-	if err != nil {
-		return err
-	}
-	cmd := exec.CommandContext(ctx, path, args...)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "LC_ALL=C")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-		return fmt.Errorf("%s: %w: %s", name, err, lines[len(lines)-1])
-	}
-	return nil
+	_, err := host.Helper{Program: name, Args: args, Dir: dir, Env: []string{"LC_ALL=C"}, Limit: commandLimit}.Run(ctx)
+	return err
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 
@@ -27,19 +26,22 @@ func hostSources(ctx context.Context) (*sources, error) {
 	if s.suite == "" {
 		return nil, noDebian("/etc/os-release names no Debian release")
 	}
-	out, err := exec.CommandContext(ctx, "apt-get", "indextargets", "--format", "$(CODENAME) $(COMPONENT) $(REPO_URI)", "Created-By: Packages").Output()
-	if err != nil {
-		return nil, noDebian(fmt.Sprintf("apt-get indextargets: %v", err))
+	ask := func(program string, args ...string) (string, error) {
+		return host.Helper{Program: program, Args: args, Package: "apt"}.Output(ctx)
 	}
-	s.lines = sourceLines(s.suite, string(out))
+	out, err := ask("apt-get", "indextargets", "--format", "$(CODENAME) $(COMPONENT) $(REPO_URI)", "Created-By: Packages")
+	if err != nil {
+		return nil, err
+	}
+	s.lines = sourceLines(s.suite, out)
 	if len(s.lines) == 0 {
 		return nil, noDebian("apt has no source for " + s.suite + " main")
 	}
-	out, err = exec.CommandContext(ctx, "apt-config", "dump", "--format", `%F "%v"%n`, "Acquire::http::Proxy", "Acquire::https::Proxy").Output()
+	out, err = ask("apt-config", "dump", "--format", `%F "%v"%n`, "Acquire::http::Proxy", "Acquire::https::Proxy")
 	if err != nil {
-		return nil, fmt.Errorf("apt-config dump: %w", err)
+		return nil, err
 	}
-	for _, line := range strings.Split(strings.TrimSpace(string(out)), "\n") {
+	for _, line := range strings.Split(out, "\n") {
 		if line != "" && !strings.HasSuffix(line, `""`) {
 			s.options = append(s.options, line)
 		}

@@ -3,7 +3,6 @@
 package image
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -11,8 +10,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
+	"time"
+
+	"github.com/drayage/dray/internal/host"
 )
+
+// archiveLimit bounds how long the archive of an image may take to be written.
+const archiveLimit = time.Hour
 
 // Archive writes the image as a tar file that docker import reads, and returns its
 // SHA-256 sum. The same files give the same archive: timestamps later than
@@ -23,13 +27,13 @@ func (i *Image) Archive(ctx context.Context, w io.Writer) (sum string, err error
 		return "", err
 	}
 	// Containers get their own devices.
-	cmd := exec.CommandContext(ctx, "tar", "--create", "--format=gnu", "--sort=name", "--numeric-owner",
-		"--mtime=@"+date, "--clamp-mtime", "--exclude=./dev/*", "--directory", i.Rootfs, ".")
-	var said bytes.Buffer
+	args := []string{
+		"--create", "--format=gnu", "--sort=name", "--numeric-owner", "--mtime=@" + date, "--clamp-mtime", "--exclude=./dev/*", "--directory", i.Rootfs, ".",
+	}
 	hash := sha256.New()
-	cmd.Stdout, cmd.Stderr = io.MultiWriter(w, hash), &said
-	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("tar of the image %s: %w: %s", i.Name, err, lastLines(said.String(), 3))
+	tar := host.Helper{Program: "tar", Args: args, Package: "tar", Limit: archiveLimit, Stdout: io.MultiWriter(w, hash)}
+	if _, err := tar.Run(ctx); err != nil {
+		return "", fmt.Errorf("archive the image %s: %w", i.Name, err)
 	}
 	return hex.EncodeToString(hash.Sum(nil)), nil
 }

@@ -13,9 +13,7 @@ package runc
 
 import (
 	"context"
-	"fmt"
 	"os"
-	"os/exec"
 	"strings"
 
 	"github.com/drayage/dray/internal/function/runtime"
@@ -34,22 +32,16 @@ func New() *Runtime { return &Runtime{runtime.Base(chain.RuntimeRunc)} }
 // namespaces. Without them nothing runs, as a container's root would be the
 // host's.
 func (*Runtime) Probe(ctx context.Context) inventory.Item {
-	item := inventory.Item{Name: string(chain.RuntimeRunc), Status: inventory.Missing}
-	out, err := exec.CommandContext(ctx, "runc", "--version").Output()
-	if err != nil {
-		item.Reason, item.Fix = fmt.Sprintf("runc fails to run: %v", err), "apt-get install runc"
-		return item
+	const name = string(chain.RuntimeRunc)
+	out, err := host.Helper{Program: "runc", Args: []string{"--version"}, Package: "runc"}.Output(ctx)
+	if err == nil && os.Geteuid() != 0 {
+		return inventory.NotTried(name)
 	}
-	if os.Geteuid() != 0 {
-		return inventory.NotTried(item.Name)
+	if err == nil {
+		err = host.ProbeUserNetns(host.UserMapping{HostID: firstHostID, Size: rangeSize})
 	}
-	first, _, _ := strings.Cut(string(out), "\n")
+	item := host.ProbeItem(name, err)
+	first, _, _ := strings.Cut(out, "\n")
 	item.Version = strings.TrimPrefix(first, "runc version ")
-	if err := host.ProbeUserNetns(host.UserMapping{HostID: firstHostID, Size: rangeSize}); err != nil {
-		probed := host.ProbeItem(item.Name, err)
-		item.Reason, item.Fix = probed.Reason, probed.Fix
-		return item
-	}
-	item.Status = inventory.OK
 	return item
 }

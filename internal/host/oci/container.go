@@ -15,7 +15,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"syscall"
-	"time"
 
 	"github.com/drayage/dray/internal/host"
 )
@@ -53,55 +52,52 @@ func (c Container) WriteConfig(config any) error {
 	return os.WriteFile(c.Config(), content, 0o600)
 }
 
-// Command is a runc call about the container; its errors go to the container's log.
-// When ctx ends, only runc is killed, not its children.
+// Command is a runc call about the container, for a child that lives on; its errors go to
+// the container's log. When ctx ends, only runc is killed, not its children.
 func (c Container) Command(ctx context.Context, verb string, args ...string) (*exec.Cmd, error) {
-	program, err := Program()
+	path, err := Program()
 	if err != nil {
 		return nil, err
 	}
-	all := append([]string{"--root", c.State, "--log", c.log(), "--log-format", "json", verb}, args...)
-	cmd := exec.CommandContext(ctx, program, all...)
+	cmd := exec.CommandContext(ctx, path, c.arguments(verb, args)...)
 	cmd.Dir = "/"
 	// Its own session: the terminal's interrupt is for dray alone.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	return cmd, nil
 }
 
+func (c Container) arguments(verb string, args []string) []string {
+	return append([]string{"--root", c.State, "--log", c.log(), "--log-format", "json", verb}, args...)
+}
+
+// program is also the name of its Debian package.
+const program = "runc"
+
 // Program finds runc.
-func Program() (string, error) { return host.NeedProgram("container", "runc", "runc") }
+func Program() (string, error) { return host.NeedProgram("container", program, program) }
 
 // Run runs such a call until it ends. A non-nil log gets the output of its children.
 func (c Container) Run(ctx context.Context, place host.Place, log *os.File, verb string, args ...string) error {
-	cmd, err := c.Command(ctx, verb, args...)
-	if err != nil {
-		return err
-	}
 	if err := os.Remove(c.log()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
+	h := host.Helper{Program: program, Args: c.arguments(verb, args), Package: program, Place: place, Dir: "/", Alone: true}
 	if log != nil {
-		cmd.Stdout, cmd.Stderr = log, log
+		h.Stdout, h.Stderr = log, log
 	}
-	if err := place.Start(cmd); err != nil {
-		return fmt.Errorf("runc %s: %w", verb, err)
+	_, err := h.Run(ctx)
+	var failed *host.HelperError
+	if errors.As(err, &failed) {
+		return fmt.Errorf("runc %s: %w: %s", verb, failed.Fault, c.LastError())
 	}
-	if err := cmd.Wait(); err != nil {
-		return fmt.Errorf("runc %s: %w: %s", verb, errors.Join(err, ctx.Err()), c.LastError())
-	}
-	return nil
+	return err
 }
-
-// deleteTimeout bounds how long runc may take to delete a container.
-const deleteTimeout = 30 * time.Second
 
 // Delete kills and deletes the container, if it exists.
 func (c Container) Delete(ctx context.Context, place host.Place) error {
 	if _, err := os.Stat(filepath.Join(c.State, c.ID)); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, deleteTimeout)
-	defer cancel()
 	return c.Run(ctx, place, nil, "delete", "--force", c.ID)
 }
 

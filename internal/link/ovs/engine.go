@@ -3,7 +3,6 @@
 package ovs
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"net"
@@ -91,32 +90,21 @@ func (e *engine) createDatabase(ctx context.Context) error {
 	if err := e.cgroup.Create(host.Limits{}); err != nil {
 		return err
 	}
-	tool, err := lookup("ovsdb-tool")
-	if err != nil {
-		return err
-	}
 	definition, err := schema()
 	if err != nil {
 		return err
 	}
-	_, err = e.run(ctx, tool, "create", e.path("conf.db"), definition)
+	_, err = e.run(ctx, "ovsdb-tool", "create", e.path("conf.db"), definition)
 	return err
 }
 
 // run runs a tool until it exits. The tool is in the switch's cgroup, so it
 // does not outlive the switch if dray is killed.
 func (e *engine) run(ctx context.Context, program string, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, program, args...)
-	var out, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &stderr
-	err := host.Place{Netns: e.ns, Cgroup: e.cgroup}.Start(cmd)
-	if err == nil {
-		err = cmd.Wait()
-	}
-	if err != nil {
-		return "", fmt.Errorf("%s %s: %w: %s", filepath.Base(program), strings.Join(args, " "), err, bytes.TrimSpace(stderr.Bytes()))
-	}
-	return strings.TrimSpace(out.String()), nil
+	return host.Helper{
+		Program: program, Args: args, Package: debianPackage, Limit: startTimeout + 10*time.Second, // the tools have a limit of their own
+		Place: host.Place{Netns: e.ns, Cgroup: e.cgroup},
+	}.Output(ctx)
 }
 
 func (e *engine) startDatabase(ctx context.Context) error {
@@ -191,10 +179,6 @@ func (e *engine) awaitSocket(ctx context.Context, daemon, socket string) error {
 // vsctl runs one command on the link's own database, and waits until
 // ovs-vswitchd has applied it.
 func (e *engine) vsctl(ctx context.Context, args ...string) (string, error) {
-	program, err := lookup("ovs-vsctl")
-	if err != nil {
-		return "", err
-	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
@@ -205,7 +189,7 @@ func (e *engine) vsctl(ctx context.Context, args ...string) (string, error) {
 		}
 	}()
 	timeout := fmt.Sprintf("--timeout=%d", int(startTimeout.Seconds()))
-	out, err := e.run(ctx, program, append([]string{timeout, "--db=unix:" + e.socket()}, args...)...)
+	out, err := e.run(ctx, "ovs-vsctl", append([]string{timeout, "--db=unix:" + e.socket()}, args...)...)
 	select {
 	case <-e.died[vswitchd]:
 		return "", fmt.Errorf("%s has ended%s", vswitchd, e.lastWords(vswitchd))
@@ -219,12 +203,8 @@ func (e *engine) vsctl(ctx context.Context, args ...string) (string, error) {
 
 // appctl sends a command to ovs-vswitchd itself.
 func (e *engine) appctl(ctx context.Context, args ...string) (string, error) {
-	program, err := lookup("ovs-appctl")
-	if err != nil {
-		return "", err
-	}
 	timeout := fmt.Sprintf("--timeout=%d", int(startTimeout.Seconds()))
-	out, err := e.run(ctx, program, append([]string{timeout, "--target=" + e.control(vswitchd)}, args...)...)
+	out, err := e.run(ctx, "ovs-appctl", append([]string{timeout, "--target=" + e.control(vswitchd)}, args...)...)
 	if err != nil {
 		return "", fmt.Errorf("%w%s", err, e.lastWords(vswitchd))
 	}

@@ -8,7 +8,6 @@ package ovs
 import (
 	"context"
 	"fmt"
-	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -71,15 +70,11 @@ func probe(ctx context.Context) (version string, err error) {
 // switchVersion asks the program: the database has the version only after the
 // switch has settled.
 func switchVersion(ctx context.Context) (string, error) {
-	program, err := lookup(vswitchd)
+	out, err := host.Helper{Program: vswitchd, Args: []string{"--version"}, Package: debianPackage}.Output(ctx)
 	if err != nil {
 		return "", err
 	}
-	out, err := exec.CommandContext(ctx, program, "--version").Output()
-	if err != nil {
-		return "", fmt.Errorf("%s --version: %w", program, err)
-	}
-	first, _, _ := strings.Cut(string(out), "\n")
+	first, _, _ := strings.Cut(out, "\n")
 	return first[strings.LastIndexByte(first, ' ')+1:], nil
 }
 

@@ -4,9 +4,6 @@ package ovsdpdk
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -43,11 +40,11 @@ func FindSwitch(ctx context.Context) (Program, error) {
 		if err != nil {
 			continue
 		}
-		out, err := exec.CommandContext(ctx, real, "--version").Output()
+		out, err := host.Helper{Program: real, Args: []string{"--version"}}.Output(ctx)
 		if err != nil {
-			return Program{}, fmt.Errorf("%s --version: %w", real, errors.Join(err, ctx.Err()))
+			return Program{}, err
 		}
-		if version, ok := parseVersion(string(out)); ok {
+		if version, ok := parseVersion(out); ok {
 			return Program{Path: real, Version: version}, nil
 		}
 	}

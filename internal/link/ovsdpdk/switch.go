@@ -3,13 +3,11 @@
 package ovsdpdk
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -137,23 +135,13 @@ func (w *ovsSwitch) steps(report *transport.Report) []step.Step {
 }
 
 func (w *ovsSwitch) createDatabase(ctx context.Context) error {
-	tool, err := lookup("ovsdb-tool")
-	if err != nil {
-		return err
-	}
 	definition, err := Schema()
 	if err != nil {
 		return err
 	}
 	file := filepath.Join(w.dir, "conf.db")
-	cmd := exec.CommandContext(ctx, tool, "create", file, definition)
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	if err = w.db.Beside().Start(cmd); err == nil {
-		err = cmd.Wait()
-	}
-	if err != nil {
-		return fmt.Errorf("ovsdb-tool create: %w: %s", errors.Join(err, ctx.Err()), &out)
+	if _, err := (host.Helper{Program: "ovsdb-tool", Args: []string{"create", file, definition}, Package: debianPackage, Place: w.db.Beside()}).Run(ctx); err != nil {
+		return err
 	}
 	id := sidecar.UID(vhost.Owner(w.spec))
 	for _, path := range []string{file, filepath.Join(w.dir, ".conf.db.~lock~"), w.dir} {

@@ -3,10 +3,9 @@
 package vhostuser
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -112,26 +111,18 @@ const (
 	newerWorker = "dpdk-worker"
 )
 
-// lookup finds Debian's testpmd: another one's libraries are not visible inside.
-func lookup() (string, error) { return host.NeedProgram(Name, "/usr/bin/"+program, "dpdk") }
+// path is Debian's testpmd: another one's libraries are not visible inside.
+const path = "/usr/bin/" + program
+
+func lookup() (string, error) { return host.NeedProgram(Name, path, "dpdk") }
 
 // testpmdVersion asks testpmd for the version of DPDK.
 func testpmdVersion(ctx context.Context) (string, error) {
-	path, err := lookup()
-	if err != nil {
-		return "", err
-	}
-	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
-	defer cancel()
-	out, err := exec.CommandContext(ctx, path, "-v", "-h").CombinedOutput()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		return "", fmt.Errorf("%s -v: %w", path, err)
-	}
-	_, rest, found := strings.Cut(string(out), "RTE Version: 'DPDK ")
+	answer, err := host.Helper{Program: path, Args: []string{"-v", "-h"}, Package: "dpdk", Limit: versionTimeout}.Run(ctx)
+	_, rest, found := strings.Cut(answer.Text(), "RTE Version: 'DPDK ")
 	version, _, closed := strings.Cut(rest, "'")
-	if !found || !closed {
-		return "", fmt.Errorf("%s -v does not report its version: %.200s", path, out)
+	if !found || !closed { // it also fails after printing it
+		return "", cmp.Or(err, fmt.Errorf("%s -v does not report its version: %.200s", path, answer.Text()))
 	}
 	return version, nil
 }

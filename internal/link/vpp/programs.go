@@ -3,7 +3,6 @@
 package vpp
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -187,16 +186,15 @@ const versionTimeout = 30 * time.Second
 
 // version asks VPP for its version, which also loads its libraries.
 func (i installation) version(ctx context.Context) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, i.program(program), "--version")
-	cmd.Env = append(os.Environ(), i.environment(i.root)...)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		return "", unsupported(fmt.Sprintf("%s --version: %v: %s", i.program(program), errors.Join(err, ctx.Err()), bytes.TrimSpace(out)),
-			"install the libraries that it needs, or build VPP on this host as docs/switches.md says")
+	out, err := host.Helper{Program: i.program(program), Args: []string{"--version"}, Env: i.environment(i.root), Limit: versionTimeout}.Output(ctx)
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return "", unsupported(err.Error(), "install the libraries that it needs, or build VPP on this host as docs/switches.md says")
 	}
-	version, ok := parseVersion(string(out))
+	if err != nil {
+		return "", err
+	}
+	version, ok := parseVersion(out)
 	if !ok {
 		return "", fmt.Errorf("%s --version does not report its version: %.200s", i.program(program), out)
 	}

@@ -65,7 +65,7 @@ func skippedTransport(m *matrix.Matrix, inv *inventory.Inventory, name string, t
 	}
 	row := rowOf(t, nothing)
 	switch {
-	case t.Status == inventory.Missing:
+	case !t.Usable():
 		row.Skipped, row.Fix = t.Reason, t.Fix
 	case t.Caps.Tunnel:
 		row.Skipped = "it joins functions on different hosts, and a matrix has one host; measure it in a chain with hosts"
@@ -104,7 +104,7 @@ func facesOf(m *matrix.Matrix, inv *inventory.Inventory, t *inventory.Transport)
 }
 
 func transportRows(m *matrix.Matrix, inv *inventory.Inventory, t *inventory.Transport, runtime chain.RuntimeName) []report.BenchRow {
-	if rt := inventory.Find(inv.Runtimes, string(runtime)); rt == nil || rt.Status == inventory.Missing {
+	if rt := inventory.Find(inv.Runtimes, string(runtime)); rt == nil || !rt.Usable() {
 		row := rowOf(t, record.Config{Transport: t.Name, Face: none, Runtime: string(runtime), Size: none, VNF: none})
 		row.Skipped = fmt.Sprintf("this build has no runtime %s", runtime)
 		if rt != nil {

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os/exec"
 	"strconv"
 	"time"
 
@@ -109,28 +108,16 @@ func (g Draygen) Ceiling(ctx context.Context, onDPDK bool, frame int, d time.Dur
 
 // alone runs one draygen that needs no peer.
 func alone(ctx context.Context, role string, argv []string, timeout time.Duration) (genLine, error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	cmd.WaitDelay = hangTimeout
-	out, err := cmd.Output()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
-		return genLine{}, fmt.Errorf("draygen without a port: %w: %q", err, lastWords(exit.Stderr))
-	}
+	answer, err := host.Helper{Program: argv[0], Args: argv[1:], Limit: timeout}.Run(ctx)
 	if err != nil {
 		return genLine{}, fmt.Errorf("draygen without a port: %w", err)
 	}
-	return lastResult(out, role)
+	return lastResult([]byte(answer.Out), role)
 }
 
 // FindOwn finds a program of this project: next to this one, or in the PATH.
 func FindOwn(name string) (string, error) {
-	path, err := host.OwnProgram(name)
-	if err != nil {
-		return "", fmt.Errorf("the program %s is missing: %s", name, tool{name: name, own: true}.fix())
-	}
-	return path, nil
+	return tool{name: name, own: true}.look()
 }
 
 var limit = tool{name: "dray-limit", own: true}
@@ -142,19 +129,11 @@ func PhysicalLimit(ctx context.Context) (*record.Limit, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, slack)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, path)
-	cmd.WaitDelay = hangTimeout
-	out, err := cmd.Output()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
-		return nil, fmt.Errorf("%s: %s", limit.name, lastWords(exit.Stderr))
-	}
+	answer, err := host.Helper{Program: path, Limit: slack}.Run(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", limit.name, err)
+		return nil, err
 	}
-	return parseLimit(out)
+	return parseLimit([]byte(answer.Out))
 }
 
 func parseLimit(out []byte) (*record.Limit, error) {

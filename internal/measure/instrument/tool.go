@@ -3,7 +3,9 @@
 package instrument
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os/exec"
 	"regexp"
@@ -26,31 +28,36 @@ type tool struct {
 // every trial.
 var versions sync.Map // path → version
 
-// find returns the program's file and version.
+// find returns the program's file and version. A program that is absent is
+// *host.Unsupported; any other error says what happened to it.
 func (t tool) find(ctx context.Context) (path, version string, err error) {
-	if t.own {
-		path, err = host.OwnProgram(t.name)
-	} else {
-		path, err = exec.LookPath(t.name)
-	}
+	path, err = t.look()
 	if err != nil {
-		return "", "", fmt.Errorf("the program %s is missing: %s", t.name, t.fix())
+		return "", "", err
 	}
 	if v, ok := versions.Load(path); ok {
 		return path, v.(string), nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, hangTimeout)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, path, t.ask...)
-	cmd.WaitDelay = hangTimeout
 	// Some print their version and exit with 1, so only the text counts.
-	out, runErr := cmd.CombinedOutput()
-	m := t.version.FindSubmatch(out)
+	answer, err := host.Helper{Program: path, Args: t.ask, Limit: hangTimeout}.Run(ctx)
+	m := t.version.FindStringSubmatch(answer.Text())
 	if m == nil {
-		return "", "", fmt.Errorf("%s does not report its version (%v, %q): %s", path, runErr, lastWords(out), t.fix())
+		return "", "", cmp.Or(err, fmt.Errorf("%s does not report its version: %q", path, lastWords([]byte(answer.Text()))))
 	}
-	versions.Store(path, string(m[1]))
-	return path, string(m[1]), nil
+	versions.Store(path, m[1])
+	return path, m[1], nil
+}
+
+func (t tool) look() (path string, err error) {
+	look := host.LookProgram
+	if t.own {
+		look = host.OwnProgram
+	}
+	path, err = look(t.name)
+	if errors.Is(err, exec.ErrNotFound) {
+		err = &host.Unsupported{What: t.name, Why: "the program " + t.name + " is missing", Fix: t.fix(), Cause: err}
+	}
+	return path, err
 }
 
 // fix is how a user installs the program.
@@ -67,8 +74,7 @@ func (t tool) fix() string {
 // probe is the tool's line in `dray doctor`.
 func (t tool) probe(ctx context.Context) inventory.Item {
 	_, version, err := t.find(ctx)
-	if err != nil {
-		return inventory.Item{Name: t.name, Status: inventory.Missing, Reason: err.Error(), Fix: t.fix()}
-	}
-	return inventory.Item{Name: t.name, Status: inventory.OK, Version: version}
+	item := host.ProbeItem(t.name, err)
+	item.Version = version
+	return item
 }

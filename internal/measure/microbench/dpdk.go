@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"time"
@@ -239,13 +238,13 @@ func (r *dpdkRows) physical(round int) {
 		Ring float64 `json:"ring_pps"`
 		Line float64 `json:"line_ns"`
 	}
-	out, err := exec.CommandContext(r.ctx, r.Limit, "--packets", fmt.Sprint(ratePackets), "--trips", "4000").Output()
+	out, err := host.Helper{Program: r.Limit, Args: []string{"--packets", fmt.Sprint(ratePackets), "--trips", "4000"}}.Output(r.ctx)
 	if err == nil {
-		err = json.Unmarshal(out, &limit)
+		err = json.Unmarshal([]byte(out), &limit)
 	}
 	if err != nil {
-		r.ring.Missing("dray-limit: " + err.Error())
-		r.line.Missing("dray-limit: " + err.Error())
+		r.ring.Missing(err.Error())
+		r.line.Missing(err.Error())
 	} else {
 		r.ring.Add(limit.Ring)
 		r.line.Add(limit.Line)

@@ -6,11 +6,12 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/drayage/dray/internal/host"
 )
 
 // shownShares is how many functions per process a profile names.
@@ -99,16 +100,17 @@ func (r *dpdkRows) profile(t *pair) []string {
 // machines, which have no cycle counters.
 func (r *dpdkRows) shares(p *process) []string {
 	data := filepath.Join(r.dir, "perf.data")
-	record := exec.CommandContext(r.ctx, "perf", "record", "-q", "-e", "cpu-clock", "-F", "999",
-		"-p", strconv.Itoa(p.innermost()), "-o", data, "--", "sleep", "0.5")
-	if record.Run() != nil {
+	perf := func(args ...string) (string, error) {
+		return host.Helper{Program: "perf", Args: args, Package: "linux-perf"}.Output(r.ctx)
+	}
+	if _, err := perf("record", "-q", "-e", "cpu-clock", "-F", "999", "-p", strconv.Itoa(p.innermost()), "-o", data, "--", "sleep", "0.5"); err != nil {
 		return nil
 	}
-	report, err := exec.CommandContext(r.ctx, "perf", "report", "-q", "--stdio", "--no-children", "-s", "symbol,dso", "-i", data).Output()
+	report, err := perf("report", "-q", "--stdio", "--no-children", "-s", "symbol,dso", "-i", data)
 	if err != nil {
 		return nil
 	}
-	return largestShares(string(report))
+	return largestShares(report)
 }
 
 // largestShares reads a perf report. A program without symbols counts as one function.

@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"strings"
+	"time"
+
+	"github.com/drayage/dray/internal/host"
 )
 
 // Libdray is the bench of libdray. It also measures a bare ring, the current physical
@@ -212,8 +214,8 @@ func (b Libdray) instructions(ctx context.Context, s *Figures) error {
 // count is the instructions per packet, and the script's following lines; 0 if it fails.
 func (b Libdray) count(ctx context.Context, program string, more ...string) (n float64, where string) {
 	// It also fails above the bound, so only its output matters.
-	out, _ := exec.CommandContext(ctx, b.Instructions, append([]string{program, fmt.Sprint(instructions)}, more...)...).Output()
-	first, rest, _ := strings.Cut(string(out), "\n")
+	out, _ := host.Helper{Program: b.Instructions, Args: append([]string{program, fmt.Sprint(instructions)}, more...), Limit: 5 * time.Minute}.Run(ctx)
+	first, rest, _ := strings.Cut(out.Out, "\n")
 	if _, err := fmt.Sscanf(first, "%f", &n); err != nil {
 		return 0, ""
 	}

@@ -94,7 +94,7 @@ func obstacle(inv *inventory.Inventory, c experiment.Cell) string {
 	}
 	if rt := inventory.Find(inv.Runtimes, string(c.Runtime)); rt == nil {
 		return fmt.Sprintf("this build has no runtime %s", c.Runtime)
-	} else if rt.Status == inventory.Missing {
+	} else if !rt.Usable() {
 		return fmt.Sprintf("runtime %s: %s", c.Runtime, rt.Reason)
 	}
 	if c.Transport != "" && inv.Transport(c.Transport) == nil {

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"time"
@@ -167,11 +166,11 @@ func tryIn(ctx context.Context, live *node.Live, function string, scripts []stri
 }
 
 func tryOnHost(ctx context.Context, script string) (string, error) {
-	out, err := exec.CommandContext(ctx, "perl", "-e", script).Output()
+	out, err := host.Helper{Program: "perl", Args: []string{"-e", script}, Package: "perl-base"}.Output(ctx)
 	if err != nil {
 		return "", fmt.Errorf("a check on the host: %w", err)
 	}
-	return strings.TrimSpace(string(out)), nil
+	return out, nil
 }
 
 // supervise runs a chain's commands until stop is called.

@@ -51,7 +51,7 @@ func Lacks(inv *inventory.Inventory, datapath bool, c experiment.Cell) []string 
 			return inv.Host.NUMANodes >= c.Nodes
 		}
 		item := inventory.Find(inv.Qdiscs, f)
-		return item != nil && item.Status != inventory.Missing
+		return item != nil && item.Usable()
 	})
 	if ownKernel(c) {
 		return lacks

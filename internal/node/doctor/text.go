@@ -107,7 +107,7 @@ func status(item inventory.Item) string {
 // missing one.
 func explanation(item inventory.Item) string {
 	text := item.Version
-	if item.Status == inventory.Missing {
+	if !item.Usable() {
 		text = item.Reason
 		if item.Fix != "" {
 			text += "; fix: " + item.Fix

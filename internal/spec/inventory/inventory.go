@@ -16,6 +16,7 @@ const (
 	OK       Status = "ok"
 	Missing  Status = "missing"   // Reason says what is missing, Fix how to get it
 	NeverRun Status = "never-run" // could be tried, but has never been run on this host
+	Unknown  Status = "unknown"   // the attempt itself failed: Reason says how, Fix what to do about it
 )
 
 // Item is one thing that a host may or may not support.
@@ -31,6 +32,17 @@ type Item struct {
 // use it.
 func NotTried(name string) Item {
 	return Item{Name: name, Status: NeverRun, Reason: "not tried: only root can", Fix: "run dray doctor as root"}
+}
+
+// Usable reports whether a plan may use it.
+func (i Item) Usable() bool { return i.Status != Missing && i.Status != Unknown }
+
+// Unusable says why it is not usable, as the end of a sentence that begins with its name.
+func (i Item) Unusable() string {
+	if i.Status == Unknown {
+		return "could not be tried: " + i.Reason
+	}
+	return "is missing on this host: " + i.Reason
 }
 
 // Untried reports whether the item is one that NotTried made.

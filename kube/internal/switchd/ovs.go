@@ -4,11 +4,8 @@ package switchd
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -138,15 +135,5 @@ func (w *ovs) appctl(ctx context.Context, args ...string) error {
 
 // tool runs one of Open vSwitch's tools.
 func (w *ovs) tool(ctx context.Context, input, name string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, toolTimeout)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, w.tools[name], args...)
-	cmd.Env, cmd.Stdin = w.environment(), strings.NewReader(input)
-	var said strings.Builder
-	cmd.Stderr = &said
-	out, err := cmd.Output()
-	if err != nil {
-		return "", fmt.Errorf("%s: %w: %s", name, errors.Join(err, ctx.Err()), strings.TrimSpace(said.String()))
-	}
-	return strings.TrimSpace(string(out)), nil
+	return host.Helper{Program: w.tools[name], Args: args, Env: w.environment(), Limit: toolTimeout, Stdin: strings.NewReader(input)}.Output(ctx)
 }
