@@ -177,7 +177,7 @@ func (a *app) calibrateOne(ctx context.Context, n *node.Node, name string, opts 
 		return none, err
 	}
 	j := chainrun.Job{Chain: c, Source: source, Node: n}
-	if j.Inventory, err = a.inspect(ctx, n); err != nil {
+	if j.Inventory, err = a.inspectFor(ctx, c, n); err != nil {
 		return none, err
 	}
 	if j.Plan, err = plan.Make(c, j.Inventory); err != nil {
@@ -186,7 +186,7 @@ func (a *app) calibrateOne(ctx context.Context, n *node.Node, name string, opts 
 	if opts.out != "" {
 		opts.out = filepath.Join(opts.out, name)
 	}
-	r, err := a.newRun(j, opts)
+	r, err := a.newRun(ctx, j, opts)
 	if err != nil {
 		return none, err
 	}

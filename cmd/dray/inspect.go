@@ -71,7 +71,7 @@ func (a *app) plan(ctx context.Context, j *chainrun.Job) error { return a.planCh
 // taken is the chain's own.
 func (a *app) planChange(ctx context.Context, j *chainrun.Job, live *node.Live) (err error) {
 	a.progress("Looking at this host")
-	if j.Inventory, err = a.inspect(ctx, j.Node); err != nil {
+	if j.Inventory, err = a.inspectFor(ctx, j.Chain, j.Node); err != nil {
 		return err
 	}
 	if err := j.Node.LeaveOutClaimed(j.Inventory, j.Chain.Name); err != nil {
@@ -148,8 +148,19 @@ func readFile(ctx context.Context, file string) ([]byte, error) {
 	}
 }
 
+// inspect tries all that this host may do.
 func (a *app) inspect(ctx context.Context, n *node.Node) (*inventory.Inventory, error) {
 	inv, err := doctor.Inspect(ctx, n.Transports, n.Runtimes, instruments())
+	return a.recalled(n, inv, err)
+}
+
+// inspectFor tries what a chain needs.
+func (a *app) inspectFor(ctx context.Context, c *chain.Chain, n *node.Node) (*inventory.Inventory, error) {
+	inv, err := doctor.InspectFor(ctx, c, n.Transports, n.Runtimes)
+	return a.recalled(n, inv, err)
+}
+
+func (a *app) recalled(n *node.Node, inv *inventory.Inventory, err error) (*inventory.Inventory, error) {
 	a.endProgress()
 	if err != nil {
 		return nil, err

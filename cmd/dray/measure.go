@@ -15,6 +15,7 @@ import (
 	"github.com/drayage/dray/internal/measure/runner"
 	"github.com/drayage/dray/internal/measure/verify"
 	"github.com/drayage/dray/internal/node"
+	"github.com/drayage/dray/internal/node/doctor"
 )
 
 // measureOptions are the flags of every command that measures.
@@ -57,7 +58,10 @@ func (o *measureOptions) options() verify.Options {
 }
 
 // newRun is a new run of a planned chain.
-func (a *app) newRun(j chainrun.Job, opts measureOptions) (*chainrun.Run, error) {
+func (a *app) newRun(ctx context.Context, j chainrun.Job, opts measureOptions) (*chainrun.Run, error) {
+	if err := doctor.TryInstruments(ctx, j.Inventory, instruments()); err != nil {
+		return nil, err
+	}
 	dir, err := runDir(opts.out, j.Chain.Name, time.Now())
 	if err != nil {
 		return nil, err

@@ -99,7 +99,7 @@ func (a *app) replan(ctx context.Context, n *node.Node, live *node.Live, link, t
 	if !found {
 		return plan.Link{}, fmt.Errorf("chain %s has no link %q; `dray status %[1]s` lists its links", live.Chain.Name, link)
 	}
-	inv, err := a.inspect(ctx, n)
+	inv, err := a.inspectFor(ctx, live.Chain, n)
 	if err != nil {
 		return plan.Link{}, err
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/drayage/dray/internal/measure/chainrun"
 	"github.com/drayage/dray/internal/measure/rundir"
 	"github.com/drayage/dray/internal/measure/runner"
+	"github.com/drayage/dray/internal/node/doctor"
 	"github.com/drayage/dray/internal/result/report"
 	"github.com/drayage/dray/internal/result/report/document"
 )
@@ -73,7 +74,7 @@ func (a *app) runCommand() *cobra.Command {
 			if err := a.planToRun(cmd.Context(), j); err != nil {
 				return err
 			}
-			r, err := a.newRun(*j, opts)
+			r, err := a.newRun(cmd.Context(), *j, opts)
 			if err != nil {
 				return err
 			}
@@ -116,7 +117,10 @@ func (a *app) resumeRun(ctx context.Context, dir string, noWait bool) error {
 		if err != nil {
 			return chainrun.Job{}, err
 		}
-		return *j, a.planToRun(ctx, j)
+		if err := a.planToRun(ctx, j); err != nil {
+			return chainrun.Job{}, err
+		}
+		return *j, doctor.TryInstruments(ctx, j.Inventory, instruments())
 	})
 	if err != nil {
 		return err

@@ -52,10 +52,10 @@ func (a *app) verify(ctx context.Context, name string, opts measureOptions) (err
 		return err
 	}
 	j := chainrun.Job{Chain: live.Chain, Source: source, Plan: live.State.Plan, Node: n}
-	if j.Inventory, err = a.inspect(ctx, n); err != nil {
+	if j.Inventory, err = a.inspectFor(ctx, j.Chain, n); err != nil {
 		return err
 	}
-	r, err := a.newRun(j, opts)
+	r, err := a.newRun(ctx, j, opts)
 	if err != nil {
 		return err
 	}

@@ -53,7 +53,7 @@ func (p *planner) checkRuntime(f *chain.Function) {
 		v.Fix = "use one of: " + joinNames(p.inv.Runtimes)
 		p.violate(v)
 	case !item.Usable():
-		v.Reason, v.Fix = item.Unusable(), item.Fix
+		v.Reason, v.Fix = "it "+item.Unusable(), item.Fix
 		p.violate(v)
 	case item.Untried():
 		p.warn("function %s: runtime %s was %s", f.Name, f.Runtime, item.Reason)

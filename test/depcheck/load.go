@@ -56,8 +56,8 @@ func Load(root, module string) ([]Package, error) {
 	}
 }
 
-// systemCalls finds a file's uses of the packages unix and syscall, by any import
-// name.
+// systemCalls finds a file's uses of the packages unix, syscall and os/exec, by any
+// import name.
 func systemCalls(file string) ([]Call, error) {
 	fset := token.NewFileSet()
 	parsed, err := parser.ParseFile(fset, file, nil, parser.SkipObjectResolution)
@@ -70,7 +70,7 @@ func systemCalls(file string) ([]Call, error) {
 		if err != nil {
 			return nil, err
 		}
-		canonical := map[string]string{"golang.org/x/sys/unix": "unix", "syscall": "syscall"}[path]
+		canonical := map[string]string{"golang.org/x/sys/unix": "unix", "syscall": "syscall", "os/exec": "exec"}[path]
 		if canonical == "" {
 			continue
 		}

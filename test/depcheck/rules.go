@@ -2,6 +2,8 @@
 
 package depcheck
 
+import "slices"
+
 // Module is the path of the module that Repository describes.
 const Module = "github.com/drayage/dray"
 
@@ -82,7 +84,25 @@ var Repository = Rules{
 		{"github.com/spf13/cobra", []string{"cmd/..."}, "only programs have a command line"},
 		{"golang.org/x/term", []string{"cmd/..."}, "only programs have a terminal"},
 	},
-	Calls: kernelCalls,
+	Calls: slices.Concat(kernelCalls, commands),
+}
+
+// commands start programs that live on, or that somebody else waits for. All others run as
+// a host.Helper, which has a time limit and an error that says what happened.
+var commands = []Guard{
+	{"exec.Command", starters, "host.Helper runs programs that answer and end"},
+	{"exec.CommandContext", starters, "host.Helper runs programs that answer and end"},
+}
+
+var starters = []string{
+	"internal/host/...",                           // the helper itself, a holder of namespaces, and runc for functions that live on
+	"internal/node",                               // supervisors, brokers
+	"internal/link/ovs", "internal/link/afpacket", // their daemons
+	"internal/function/dockercli", "internal/function/guest", // clients and machines that live as long as a function
+	"internal/function/lab", "internal/function/image", // what a user asked to run: a command, a build
+	"internal/measure/instrument", "internal/measure/microbench", // programs under measurement
+	"internal/cluster", // kubectl, which watches
+	"internal/link/transporttest", "internal/function/runtimetest", "internal/function/docker/dockertest", "test/...",
 }
 
 var (

@@ -8,12 +8,14 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/drayage/dray/internal/function/runtime"
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/link/transport"
+	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/dpdk"
 	"github.com/drayage/dray/internal/spec/inventory"
 )
@@ -27,6 +29,28 @@ type Prober interface {
 // nothing and leaves nothing behind. Every usable item is ok here; see Recall for
 // those that never ran.
 func Inspect(ctx context.Context, drivers []transport.Driver, runtimes []runtime.Runtime, instruments []Prober) (*inventory.Inventory, error) {
+	inv, err := inspect(ctx, drivers, runtimes, func(string) bool { return true }, func(string, inventory.Caps) bool { return true })
+	if err != nil {
+		return nil, err
+	}
+	return inv, TryInstruments(ctx, inv, instruments)
+}
+
+// InspectFor is Inspect for a chain: it tries no instrument, and no runtime or transport
+// that the chain cannot use, so that it does not wait for one that hangs.
+func InspectFor(ctx context.Context, c *chain.Chain, drivers []transport.Driver, runtimes []runtime.Runtime) (*inventory.Inventory, error) {
+	return inspect(ctx, drivers, runtimes,
+		func(name string) bool {
+			return slices.ContainsFunc(c.Functions, func(f chain.Function) bool { return string(f.Runtime) == name })
+		},
+		func(name string, caps inventory.Caps) bool {
+			return slices.ContainsFunc(c.Links, func(l chain.Link) bool {
+				return l.Transport == name || l.Transport == chain.TransportAuto && caps.Rank >= 0
+			})
+		})
+}
+
+func inspect(ctx context.Context, drivers []transport.Driver, runtimes []runtime.Runtime, wantRuntime func(string) bool, wantTransport func(string, inventory.Caps) bool) (*inventory.Inventory, error) {
 	h, err := host.Describe()
 	if err != nil {
 		return nil, fmt.Errorf("describe this host: %w", err)
@@ -40,38 +64,62 @@ func Inspect(ctx context.Context, drivers []transport.Driver, runtimes []runtime
 		Transports:  make([]inventory.Transport, len(drivers)),
 		Runtimes:    make([]inventory.Item, len(runtimes)),
 		Qdiscs:      make([]inventory.Item, len(host.QdiscKinds())),
-		Instruments: make([]inventory.Item, len(instruments)),
 		DPDK:        dpdkItems(),
 		Protections: protections(host.RefusesRights(), host.ProbePacketOptions()),
 		Protocols:   []inventory.Item{sctp(host.ProbeSCTP())},
 		Interfaces:  interfaces,
 	}
-	var probes sync.WaitGroup
-	probe := func(item *inventory.Item, f func() inventory.Item) {
-		probes.Add(1)
-		go func() {
-			defer probes.Done()
-			started := time.Now()
-			*item = f()
-			slog.DebugContext(ctx, "probe", "name", item.Name, "status", item.Status, "reason", item.Reason, "took", time.Since(started))
-		}()
-	}
+	var p probes
 	for i, d := range drivers {
-		inv.Transports[i].Caps = d.Caps()
-		probe(&inv.Transports[i].Item, func() inventory.Item { return d.Probe(ctx) })
+		t := &inv.Transports[i]
+		t.Item, t.Caps = inventory.NotNeeded(d.Name()), d.Caps()
+		if wantTransport(d.Name(), t.Caps) {
+			p.try(ctx, &t.Item, d)
+		}
 	}
 	for i, r := range runtimes {
-		probe(&inv.Runtimes[i], func() inventory.Item { return r.Probe(ctx) })
+		inv.Runtimes[i] = inventory.NotNeeded(string(r.Name()))
+		if wantRuntime(string(r.Name())) {
+			p.try(ctx, &inv.Runtimes[i], r)
+		}
 	}
 	for i, kind := range host.QdiscKinds() {
-		probe(&inv.Qdiscs[i], func() inventory.Item { return host.ProbeItem(kind, host.ProbeQdisc(kind)) })
+		p.try(ctx, &inv.Qdiscs[i], qdisc(kind))
 	}
-	for i, p := range instruments {
-		probe(&inv.Instruments[i], func() inventory.Item { return p.Probe(ctx) })
-	}
-	probes.Wait()
+	p.Wait()
 	// An interrupted probe says nothing about the host.
 	return inv, ctx.Err()
+}
+
+// TryInstruments adds the instruments of this host to its inventory.
+func TryInstruments(ctx context.Context, inv *inventory.Inventory, instruments []Prober) error {
+	inv.Instruments = make([]inventory.Item, len(instruments))
+	var p probes
+	for i, instrument := range instruments {
+		p.try(ctx, &inv.Instruments[i], instrument)
+	}
+	p.Wait()
+	return ctx.Err()
+}
+
+// probes run at the same time.
+type probes struct{ sync.WaitGroup }
+
+func (p *probes) try(ctx context.Context, item *inventory.Item, of Prober) {
+	p.Add(1)
+	go func() {
+		defer p.Done()
+		started := time.Now()
+		*item = of.Probe(ctx)
+		slog.DebugContext(ctx, "probe", "name", item.Name, "status", item.Status, "reason", item.Reason, "took", time.Since(started))
+	}()
+}
+
+// qdisc tries a kind of qdisc.
+type qdisc string
+
+func (kind qdisc) Probe(context.Context) inventory.Item {
+	return host.ProbeItem(string(kind), host.ProbeQdisc(string(kind)))
 }
 
 // dpdkItems are what functions with dpdk ports need.

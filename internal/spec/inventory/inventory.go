@@ -34,6 +34,9 @@ func NotTried(name string) Item {
 	return Item{Name: name, Status: NeverRun, Reason: "not tried: only root can", Fix: "run dray doctor as root"}
 }
 
+// NotNeeded is the item for a thing that nobody asked about.
+func NotNeeded(name string) Item { return Item{Name: name, Status: NeverRun, Reason: "not tried: the chain does not need it"} }
+
 // Usable reports whether a plan may use it.
 func (i Item) Usable() bool { return i.Status != Missing && i.Status != Unknown }
 
