@@ -128,6 +128,7 @@ func (l *Live) startBroker(ctx context.Context, restarts int) error {
 		err = writeJSON(filepath.Join(l.dir, fileBroker), Broker{Process: id, Since: time.Now(), Restarts: restarts})
 	}
 	if err != nil {
+		_ = cmd.Process.Kill() // nobody would know it
 		return fmt.Errorf("start broker: %w: %s", err, tail(l.BrokerLog(), 5))
 	}
 	err = l.awaitBroker(ctx, died)

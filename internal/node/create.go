@@ -80,6 +80,9 @@ func (n *Node) claim(ctx context.Context, command string, c *chain.Chain, p *pla
 		if err := n.clearLeftover(ctx, c.Name); err != nil {
 			return err
 		}
+		if err := host.CheckSpace(n.StateDir, chainSpace(c)); err != nil {
+			return err
+		}
 		if err := n.checkClaimed(c.Name, p.ClaimedCPUs()); err != nil {
 			return err
 		}
@@ -102,6 +105,12 @@ func (n *Node) claim(ctx context.Context, command string, c *chain.Chain, p *pla
 		return nil, err
 	}
 	return l, nil
+}
+
+// chainSpace is what a chain's directory takes at first, in bytes: its state, and the
+// beginning of its logs.
+func chainSpace(c *chain.Chain) uint64 {
+	return 1<<20 + uint64(len(c.Functions)+len(c.Links))<<14
 }
 
 // checkClaimed rejects CPUs of a plan for a chain that another chain has since got.

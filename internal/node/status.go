@@ -63,8 +63,13 @@ func (l *Live) Status() (functions []FunctionStatus, supervised bool, err error)
 	for i, st := range functions {
 		// A killed supervisor has not seen its functions end; a live one is about
 		// to report.
-		if !supervised && st.Phase == PhaseRunning && !st.Process.Alive() {
+		if st.Phase != PhaseRunning || st.Process.Alive() {
+			continue
+		}
+		if !supervised {
 			functions[i].Phase, functions[i].Error = PhaseGone, "it ended while no supervisor ran"
+		} else if full := l.checkSpace(); full != nil {
+			functions[i].Phase, functions[i].Error = PhaseGone, "it ended, and its supervisor cannot record that: "+full.Error()
 		}
 	}
 	return functions, supervised, nil
@@ -133,18 +138,31 @@ func (l *Live) awaitSettled(ctx context.Context, died <-chan error, settle time.
 		if err != nil {
 			return err
 		}
-		if !supervised {
-			continue // it has not published yet
+		if !supervised { // it has not published yet
+			if err := l.checkSpace(); err != nil {
+				return err
+			}
+			continue
 		}
 		byName := map[string]FunctionStatus{}
 		for _, st := range functions {
 			byName[st.Name] = st
 		}
-		if wait, err := settling(byName, settle); wait <= 0 {
+		wait, err := settling(byName, settle)
+		if wait <= 0 {
+			return err
+		}
+		if err := l.checkSpace(); err != nil { // the supervisor cannot publish what it waits for
 			return err
 		}
 	}
 }
+
+// checkSpace is an error if the state of the chain cannot be written.
+func (l *Live) checkSpace() error { return host.CheckSpace(l.dir, stateSpace) }
+
+// stateSpace is what replacing a file of a chain's state may take, in bytes.
+const stateSpace = 64 << 10
 
 // tail is the last lines of a small file.
 func tail(path string, lines int) string {

@@ -64,6 +64,7 @@ const (
 	firstBackoff    = 100 * time.Millisecond // before the first restart; doubles
 	longestBackoff  = 10 * time.Second
 	healthyAfter    = 10 * time.Second // after running this long, backoff starts at firstBackoff
+	saveAgainEvery  = time.Second
 	logMegabytes    = 10               // of one log file; one older file is kept
 	supervisorGroup = "node"           // leaf of the chain's cgroup tree
 )
@@ -81,6 +82,7 @@ type Supervisor struct {
 
 	mu      sync.Mutex
 	stopped error // what failed to stop
+	unsaved error // why the last status could not be written; nil: it is
 	status  Status
 	change  chan struct{} // closed and replaced at each change
 }
@@ -114,10 +116,14 @@ func (s *Supervisor) initialPhase(f chain.Function) Phase {
 func (s *Supervisor) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	s.live.leave()
-	wg.Add(1)
+	wg.Add(2)
 	go func() {
 		defer wg.Done()
 		s.live.restartBroker(ctx)
+	}()
+	go func() {
+		defer wg.Done()
+		s.saveAgain(ctx)
 	}()
 	s.links.start(ctx, s.live.State.Plan.Links)
 	stopped := make(chan struct{})
@@ -230,14 +236,35 @@ func (s *Supervisor) set(name string, edit func(*FunctionStatus)) {
 	s.status.Functions[name] = st
 	close(s.change)
 	s.change = make(chan struct{})
-	// The file is for other commands; this process uses s.status.
-	_ = writeJSON(filepath.Join(s.live.dir, fileStatus), s.status)
+	s.save()
 }
 
 func (s *Supervisor) publish() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return writeJSON(filepath.Join(s.live.dir, fileStatus), s.status)
+	return s.save()
+}
+
+// save writes the status for other commands; this process uses s.status. A status that
+// cannot be written is written later, by saveAgain. The caller holds s.mu.
+func (s *Supervisor) save() error {
+	err := writeJSON(filepath.Join(s.live.dir, fileStatus), s.status)
+	if err != nil && s.unsaved == nil {
+		_ = appendLine(s.live.SupervisorLog(), "dray: the status cannot be written, and is tried again: "+err.Error()) // it may be full, too
+	}
+	s.unsaved = err
+	return err
+}
+
+// saveAgain writes a status that could not be written, until ctx ends.
+func (s *Supervisor) saveAgain(ctx context.Context) {
+	for host.Sleep(ctx, saveAgainEvery) == nil {
+		s.mu.Lock()
+		if s.unsaved != nil {
+			_ = s.save()
+		}
+		s.mu.Unlock()
+	}
 }
 
 // Settled waits until every command has started and then run for settle, or has

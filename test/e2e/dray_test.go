@@ -128,13 +128,18 @@ func (b *bench) dray(args ...string) result {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
 	defer cancel()
-	cmd := b.command(ctx, args...)
+	return b.ended(b.command(ctx, args...))
+}
+
+// ended runs a command to its end.
+func (b *bench) ended(cmd *exec.Cmd) result {
+	b.t.Helper()
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
-		b.t.Fatalf("dray %s: %v", strings.Join(args, " "), err)
+		b.t.Fatalf("%s: %v", strings.Join(cmd.Args, " "), err)
 	}
 	return result{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
 }

@@ -91,7 +91,7 @@ func (c Client) Output(ctx context.Context, args ...string) (string, error) {
 		err = ctx.Err()
 	case errors.Is(err, context.DeadlineExceeded):
 		err = host.Fault{
-			Why: fmt.Sprintf("the daemon at %s does not answer within %v", c.Host, AnswerLimit), Fix: "restart it, or set DOCKER_HOST to another", Cause: err,
+			Why: fmt.Sprintf("the daemon at %s does not answer within %v", c.Host, AnswerLimit), Fix: "restart it, or set DOCKER_HOST to another", Cause: context.DeadlineExceeded,
 		}
 	}
 	return "", &Error{Verb: args[0], Stderr: answer.Err, Err: err}

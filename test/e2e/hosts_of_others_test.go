@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/drayage/dray/test/testenv"
+)
+
+// TestADaemonThatNeverAnswersHoldsNobodyUp: a chain without Docker does not ask for it, and
+// one with it says that it does not answer.
+func TestADaemonThatNeverAnswersHoldsNobodyUp(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	testenv.Program(t, "docker")
+	socket := filepath.Join(t.TempDir(), "docker.sock")
+	deaf, err := net.Listen("unix", socket)
+	testenv.Must(t, err)
+	defer deaf.Close()
+	b.env = []string{"DOCKER_HOST=unix://" + socket}
+
+	without := b.file(pair{Name: "without"}.yaml())
+	begin := time.Now()
+	b.want(0, "plan", without)
+	if took := time.Since(begin); took > 15*time.Second {
+		t.Errorf("a chain without Docker is planned after %v", took)
+	}
+	with := b.file(pair{Name: "with", Runtime: "docker", Image: "debian"}.yaml())
+	r := b.want(3, "plan", with)
+	if text := r.Stdout + r.Err; !strings.Contains(text, "does not answer within 20s") || strings.Contains(text, "apt-get") {
+		t.Errorf("%s", r)
+	}
+}
+
+// TestAFailedProbeSaysWhy: a program that cannot be tried is not called missing.
+func TestAFailedProbeSaysWhy(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	file := b.file(pair{Name: "few", Runtime: "runc"}.yaml())
+	cmd := b.command(context.Background(), "plan", file)
+	cmd.Path, cmd.Args = "/bin/sh", append([]string{"sh", "-c", `ulimit -n 16; exec "$0" "$@"`, program}, cmd.Args[1:]...)
+	r := b.ended(cmd)
+	if text := r.Stdout + r.Err; r.Code != 3 || !strings.Contains(text, "too many open files in this process") || strings.Contains(text, "apt") {
+		t.Errorf("with 16 descriptors: %s", r)
+	}
+}
+
+// TestAFullStateDirectory ends dray up with an error that names the file system, and dray
+// status shows what has ended although its supervisor cannot say so.
+func TestAFullStateDirectory(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	testenv.Must(t, unix.Mount("tmpfs", b.state, "tmpfs", 0, "size=8m,mode=711"))
+	t.Cleanup(func() { testenv.Must(t, unix.Unmount(b.state, 0)) })
+	ballast := filepath.Join(b.state, ".ballast")
+	fill := func(leave int64) {
+		f, err := os.Create(ballast)
+		testenv.Must(t, err)
+		defer f.Close()
+		size := int64(0)
+		for err == nil { // until nothing is left
+			var n int
+			n, err = f.Write(make([]byte, 4096))
+			size += int64(n)
+		}
+		testenv.Must(t, f.Truncate(size-leave))
+	}
+	for _, face := range []string{"netdev", "native"} {
+		file := b.file(pair{Name: "full", Face: face, Command: `[sleep, "1000"]`}.yaml())
+		fill(20 << 10)
+		if r := b.want(1, "up", file); !strings.Contains(r.Err, "the file system tmpfs at "+b.state+" has ") {
+			t.Errorf("%s: %s", face, r)
+		}
+		testenv.Must(t, os.Remove(ballast))
+		b.want(0, "up", file)
+		fill(0)
+		killFunction(t, b, "full", "a")
+		b.shows("full", "cannot record that")
+		testenv.Must(t, os.Remove(ballast))
+		b.shows("full", "failed")
+		b.want(0, "down", "full")
+	}
+}
+
+// shows waits until dray status of a chain has a text.
+func (b *bench) shows(chain, text string) {
+	b.t.Helper()
+	var r result
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		if r = b.dray("status", chain); strings.Contains(r.Stdout, text) {
+			return
+		}
+	}
+	b.t.Errorf("dray status does not come to %q: %s", text, r)
+}
