@@ -22,7 +22,7 @@ import (
 )
 
 func main() {
-	if err := host.CloseInheritedOnExec(); err != nil {
+	if err := errors.Join(host.CloseInheritedOnExec(), host.CompletePath()); err != nil {
 		os.Exit(exitCode(err, os.Stderr))
 	}
 	ctx, stop := interruptible()

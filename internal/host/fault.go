@@ -58,6 +58,12 @@ func FaultOf(err error) Fault {
 	return fault
 }
 
+// IsLimit reports whether an error is about this process or host, and not about the file or
+// program that it was met with.
+func IsLimit(err error) bool {
+	return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) || errors.Is(err, unix.ENOMEM)
+}
+
 // openFilesLimit is the limit of this process's open files, if it is known.
 func openFilesLimit() string {
 	var limit unix.Rlimit

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -17,6 +18,22 @@ import (
 // has no sbin, and a service may have none at all.
 var standardPath = []string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"}
 
+func searchPath() []string {
+	dirs := filepath.SplitList(os.Getenv("PATH"))
+	for _, dir := range standardPath {
+		if !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs
+}
+
+// CompletePath adds the standard directories of programs that PATH lacks, also for what
+// this process starts.
+func CompletePath() error {
+	return os.Setenv("PATH", strings.Join(searchPath(), string(filepath.ListSeparator)))
+}
+
 // LookProgram finds a host program, in the PATH or else in the standard directories. The
 // error is exec.ErrNotFound, with the name, or names a file that may not be executed.
 func LookProgram(name string) (string, error) {
@@ -24,8 +41,7 @@ func LookProgram(name string) (string, error) {
 	if err == nil || strings.Contains(name, "/") {
 		return path, executable(name, err)
 	}
-	dirs := append(filepath.SplitList(os.Getenv("PATH")), standardPath...)
-	for _, dir := range dirs {
+	for _, dir := range searchPath() {
 		candidate := filepath.Join(dir, name)
 		found, dirErr := exec.LookPath(candidate)
 		if dirErr == nil && filepath.IsAbs(candidate) {

@@ -79,8 +79,10 @@ func (l *Live) reviveLinks(ctx context.Context) {
 // keeper keeps one chain's links working.
 type keeper struct {
 	live *Live
-	mu   sync.Mutex // guards the file of revivals, and kept
+	mu   sync.Mutex // guards the file of revivals, kept, and what is read
 	kept map[string]bool
+	read *Live          // the chain as state has read it
+	was  [2]os.FileInfo // its files then
 	wg   sync.WaitGroup // of the kept links
 }
 
@@ -153,7 +155,7 @@ func (k *keeper) keep(ctx context.Context, link string) {
 // state is the chain after its last change: another process may have moved the link
 // since this one read it.
 func (k *keeper) state(link string) (*Live, *plan.Link, error) {
-	l, err := k.live.node.load(k.live.Chain.Name)
+	l, err := k.load()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -161,6 +163,34 @@ func (k *keeper) state(link string) (*Live, *plan.Link, error) {
 		return nil, nil, fmt.Errorf("no link %s: %w", link, fs.ErrNotExist)
 	}
 	return l, l.State.Plan.Link(link), nil
+}
+
+// load reads the chain if its files have changed since. Its links are many, and share one
+// copy.
+func (k *keeper) load() (*Live, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var now [2]os.FileInfo
+	for i, name := range []string{fileChain, fileState} {
+		info, err := os.Stat(filepath.Join(k.live.dir, name))
+		if err != nil {
+			return nil, err
+		}
+		now[i] = info
+	}
+	if k.read != nil && sameFile(now[0], k.was[0]) && sameFile(now[1], k.was[1]) {
+		return k.read, nil
+	}
+	l, err := k.live.node.load(k.live.Chain.Name)
+	if err == nil {
+		k.read, k.was = l, now
+	}
+	return l, err
+}
+
+// sameFile reports whether a file that is only replaced as a whole is still the same.
+func sameFile(a, b os.FileInfo) bool {
+	return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size()
 }
 
 // awaitAnyEnd waits until one of the processes has ended, and trims their logs

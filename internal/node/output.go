@@ -100,9 +100,8 @@ func (o *output) open() (*os.File, error) {
 // copy reads until no writer is left, or stop is closed.
 func (o *output) copy() {
 	defer close(o.done)
-	buf := make([]byte, readSize)
 	for o.read.Wait() == nil {
-		n, err := o.step(buf)
+		n, err := o.step()
 		if errors.Is(err, unix.EAGAIN) { // another process reads as well
 			continue
 		}
@@ -122,11 +121,16 @@ func (o *output) copy() {
 	}
 }
 
+// buffers are shared by all outputs: most functions are silent most of the time.
+var buffers = sync.Pool{New: func() any { return new([readSize]byte) }}
+
 // step copies what one read returns.
-func (o *output) step(buf []byte) (int, error) {
+func (o *output) step() (int, error) {
+	buf := buffers.Get().(*[readSize]byte)
+	defer buffers.Put(buf)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	n, err := o.read.Read(buf)
+	n, err := o.read.Read(buf[:])
 	if n > 0 {
 		o.keep(buf[:n])
 	}

@@ -63,10 +63,11 @@ const (
 	stopGrace       = 3 * time.Second        // between SIGTERM and SIGKILL
 	firstBackoff    = 100 * time.Millisecond // before the first restart; doubles
 	longestBackoff  = 10 * time.Second
-	healthyAfter    = 10 * time.Second // after running this long, backoff starts at firstBackoff
-	saveAgainEvery  = time.Second
-	logMegabytes    = 10               // of one log file; one older file is kept
-	supervisorGroup = "node"           // leaf of the chain's cgroup tree
+	healthyAfter    = 10 * time.Second     // after running this long, backoff starts at firstBackoff
+	publishPause    = 5 * time.Millisecond // between two publications
+	publishAgain    = time.Second          // after one that failed
+	logMegabytes    = 10                   // of one log file; one older file is kept
+	supervisorGroup = "node"               // leaf of the chain's cgroup tree
 )
 
 // Supervisor starts the commands of a chain's functions, restarts them by their
@@ -78,11 +79,11 @@ type Supervisor struct {
 	outputs   map[string]*output // of the functions that have had a command
 	links     *keeper
 	reload    chan struct{} // see Reload
+	changed   chan struct{} // has an element if the status is to be published
 	except    []string      // functions whose commands it leaves alone
 
 	mu      sync.Mutex
 	stopped error // what failed to stop
-	unsaved error // why the last status could not be written; nil: it is
 	status  Status
 	change  chan struct{} // closed and replaced at each change
 }
@@ -93,7 +94,7 @@ func (l *Live) Supervise(except ...string) (*Supervisor, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Supervisor{live: l, links: &keeper{live: l}, change: make(chan struct{}), reload: make(chan struct{}, 1), except: except}
+	s := &Supervisor{live: l, links: &keeper{live: l}, change: make(chan struct{}), reload: make(chan struct{}, 1), changed: make(chan struct{}, 1), except: except}
 	s.status = Status{Supervisor: self, Revision: l.State.Revision, Protocol: supervisorProtocol, Functions: map[string]FunctionStatus{}}
 	for _, f := range l.Chain.Functions {
 		s.status.Functions[f.Name] = FunctionStatus{Name: f.Name, Phase: s.initialPhase(f), Since: time.Now()}
@@ -123,7 +124,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	}()
 	go func() {
 		defer wg.Done()
-		s.saveAgain(ctx)
+		s.publishChanges(ctx)
 	}()
 	s.links.start(ctx, s.live.State.Plan.Links)
 	stopped := make(chan struct{})
@@ -135,9 +136,10 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	<-ctx.Done()
 	<-stopped
 	s.links.wg.Wait()
+	err := s.publish()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.stopped
+	return errors.Join(s.stopped, err)
 }
 
 // function keeps one function running by its policy.
@@ -236,34 +238,40 @@ func (s *Supervisor) set(name string, edit func(*FunctionStatus)) {
 	s.status.Functions[name] = st
 	close(s.change)
 	s.change = make(chan struct{})
-	s.save()
+	select {
+	case s.changed <- struct{}{}:
+	default: // publishing is due
+	}
 }
 
+// publish writes the status for other commands; this process uses s.status.
 func (s *Supervisor) publish() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.save()
+	return writeJSON(filepath.Join(s.live.dir, fileStatus), s.status)
 }
 
-// save writes the status for other commands; this process uses s.status. A status that
-// cannot be written is written later, by saveAgain. The caller holds s.mu.
-func (s *Supervisor) save() error {
-	err := writeJSON(filepath.Join(s.live.dir, fileStatus), s.status)
-	if err != nil && s.unsaved == nil {
-		_ = appendLine(s.live.SupervisorLog(), "dray: the status cannot be written, and is tried again: "+err.Error()) // it may be full, too
-	}
-	s.unsaved = err
-	return err
-}
-
-// saveAgain writes a status that could not be written, until ctx ends.
-func (s *Supervisor) saveAgain(ctx context.Context) {
-	for host.Sleep(ctx, saveAgainEvery) == nil {
-		s.mu.Lock()
-		if s.unsaved != nil {
-			_ = s.save()
+// publishChanges writes the status after changes, until ctx ends. Changes that come
+// together are written once, and what cannot be written is tried again.
+func (s *Supervisor) publishChanges(ctx context.Context) {
+	failed := false
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.changed:
 		}
-		s.mu.Unlock()
+		err := s.publish()
+		for ; err != nil && host.Sleep(ctx, publishAgain) == nil; err = s.publish() {
+			if !failed {
+				fmt.Fprintln(os.Stderr, "dray: the status cannot be written, and is tried again:", err)
+			}
+			failed = true
+		}
+		failed = failed && err != nil
+		if host.Sleep(ctx, publishPause) != nil {
+			return
+		}
 	}
 }
 

@@ -43,14 +43,22 @@ func unresolved(f *chain.Function) string {
 	root := cmp.Or(f.Rootfs, "/")
 	name := f.Command[0]
 	if strings.Contains(name, "/") {
-		if !executable(root, name) {
+		found, err := executable(root, name)
+		switch {
+		case err != nil:
+			return fmt.Sprintf("%s cannot be looked into: %v", rootName(f), err)
+		case !found:
 			return fmt.Sprintf("%s has no such program", rootName(f))
 		}
 		return ""
 	}
 	path := searchPath(f)
 	for _, dir := range filepath.SplitList(path) {
-		if executable(root, filepath.Join(dir, name)) {
+		found, err := executable(root, filepath.Join(dir, name))
+		switch {
+		case err != nil:
+			return fmt.Sprintf("%s cannot be looked into: %v", rootName(f), err)
+		case found:
 			return ""
 		}
 	}
@@ -74,8 +82,12 @@ func searchPath(f *chain.Function) string {
 }
 
 // executable reports whether a path below the root is a program. Symbolic links, also
-// those of directories, are followed within the root.
-func executable(root, path string) bool {
+// those of directories, are followed within the root. It is an error if that cannot be
+// found out.
+func executable(root, path string) (bool, error) {
 	info, err := host.StatIn(root, path)
-	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
+	if host.IsLimit(err) {
+		return false, host.FaultOf(err)
+	}
+	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0, nil
 }

@@ -29,7 +29,7 @@ type Prober interface {
 // nothing and leaves nothing behind. Every usable item is ok here; see Recall for
 // those that never ran.
 func Inspect(ctx context.Context, drivers []transport.Driver, runtimes []runtime.Runtime, instruments []Prober) (*inventory.Inventory, error) {
-	inv, err := inspect(ctx, drivers, runtimes, func(string) bool { return true }, func(string, inventory.Caps) bool { return true })
+	inv, err := inspect(ctx, nil, drivers, runtimes)
 	if err != nil {
 		return nil, err
 	}
@@ -39,18 +39,22 @@ func Inspect(ctx context.Context, drivers []transport.Driver, runtimes []runtime
 // InspectFor is Inspect for a chain: it tries no instrument, and no runtime or transport
 // that the chain cannot use, so that it does not wait for one that hangs.
 func InspectFor(ctx context.Context, c *chain.Chain, drivers []transport.Driver, runtimes []runtime.Runtime) (*inventory.Inventory, error) {
-	return inspect(ctx, drivers, runtimes,
-		func(name string) bool {
-			return slices.ContainsFunc(c.Functions, func(f chain.Function) bool { return string(f.Runtime) == name })
-		},
-		func(name string, caps inventory.Caps) bool {
-			return slices.ContainsFunc(c.Links, func(l chain.Link) bool {
-				return l.Transport == name || l.Transport == chain.TransportAuto && caps.Rank >= 0
-			})
-		})
+	return inspect(ctx, c, drivers, runtimes)
 }
 
-func inspect(ctx context.Context, drivers []transport.Driver, runtimes []runtime.Runtime, wantRuntime func(string) bool, wantTransport func(string, inventory.Caps) bool) (*inventory.Inventory, error) {
+// usesRuntime reports whether a chain has functions of a runtime; nil is any chain.
+func usesRuntime(c *chain.Chain, r runtime.Runtime) bool {
+	return c == nil || slices.ContainsFunc(c.Functions, func(f chain.Function) bool { return f.Runtime == r.Name() })
+}
+
+// mayUse reports whether a link of a chain may get a transport; nil is any chain.
+func mayUse(c *chain.Chain, d transport.Driver) bool {
+	return c == nil || slices.ContainsFunc(c.Links, func(l chain.Link) bool {
+		return l.Transport == d.Name() || l.Transport == chain.TransportAuto && d.Caps().Rank >= 0
+	})
+}
+
+func inspect(ctx context.Context, c *chain.Chain, drivers []transport.Driver, runtimes []runtime.Runtime) (*inventory.Inventory, error) {
 	h, err := host.Describe()
 	if err != nil {
 		return nil, fmt.Errorf("describe this host: %w", err)
@@ -72,15 +76,18 @@ func inspect(ctx context.Context, drivers []transport.Driver, runtimes []runtime
 	var p probes
 	for i, d := range drivers {
 		t := &inv.Transports[i]
-		t.Item, t.Caps = inventory.NotNeeded(d.Name()), d.Caps()
-		if wantTransport(d.Name(), t.Caps) {
+		t.Caps = d.Caps()
+		if mayUse(c, d) {
 			p.try(ctx, &t.Item, d)
+		} else {
+			t.Item = inventory.NotNeeded(d.Name())
 		}
 	}
 	for i, r := range runtimes {
-		inv.Runtimes[i] = inventory.NotNeeded(string(r.Name()))
-		if wantRuntime(string(r.Name())) {
+		if usesRuntime(c, r) {
 			p.try(ctx, &inv.Runtimes[i], r)
+		} else {
+			inv.Runtimes[i] = inventory.NotNeeded(string(r.Name()))
 		}
 	}
 	for i, kind := range host.QdiscKinds() {
