@@ -4,6 +4,8 @@ package plan
 
 import (
 	"fmt"
+	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -72,10 +74,44 @@ func TestAddressesRunOut(t *testing.T) {
 	if v := mustViolate(t, c, loadInventory(t, "vm2")); v.Constraint != "ip of b.p0" || !v.Hard {
 		t.Errorf("%+v", v)
 	}
-	if v := mustViolate(t, star(513), loadInventory(t, "vm2")); v.Subject != "link f512" || !strings.Contains(v.Reason, "198.18.0.0/15 is taken") {
+	c = star(1)
+	c.Functions[0].Tuns = []chain.Tun{{Name: "all", IP: prefix("198.18.0.1/15")}}
+	if v := mustViolate(t, c, loadInventory(t, "vm2")); v.Subject != "link f0" || !strings.Contains(v.Reason, "198.18.0.0/15 has no room for another 2 ports") {
 		t.Errorf("%+v", v)
 	}
-	mustPlan(t, star(512), loadInventory(t, "vm2"))
+}
+
+// TestAddressesOfManyPorts: links of more than a /24, and more links than there are /24,
+// have addresses, and no two subnets overlap.
+func TestAddressesOfManyPorts(t *testing.T) {
+	a := &addresses{used: map[netip.Addr]bool{}, next: benchmarking.Addr(), small: firstSmall}
+	a.named = []netip.Prefix{prefix("198.18.8.7/32"), prefix("198.19.128.9/32")}
+	var taken []netip.Prefix
+	for i, ports := range slices.Concat([]int{2, 254, 255, 2, 1022, 3}, slices.Repeat([]int{2}, 4000)) {
+		subnet, ok := a.nextSubnet(ports)
+		if !ok {
+			t.Fatalf("link %d has no subnet", i)
+		}
+		if overlaps := slices.ContainsFunc(a.named, subnet.Overlaps); overlaps || subnet != subnet.Masked() || !benchmarking.Contains(lastAddr(subnet)) {
+			t.Fatalf("link %d gets %s", i, subnet)
+		}
+		for range ports {
+			if _, ok := a.take(subnet); !ok {
+				t.Fatalf("%d ports do not fit into %s", ports, subnet)
+			}
+		}
+		taken = append(taken, subnet)
+	}
+	for i, subnet := range taken[1:] { // they ascend in each of the two parts
+		if before := taken[i]; subnet.Overlaps(before) {
+			t.Errorf("%s overlaps %s", subnet, before)
+		}
+	}
+	for i, want := range []string{"198.18.0.0/24", "198.18.1.0/24", "198.18.2.0/23", "198.18.4.0/24", "198.18.12.0/22", "198.18.16.0/24"} {
+		if taken[i].String() != want {
+			t.Errorf("link %d has %s, not %s", i, taken[i], want)
+		}
+	}
 }
 
 func TestMACs(t *testing.T) {

@@ -270,13 +270,34 @@ func endsObstacle(t *inventory.Transport, n *needs) *obstacle {
 	case len(n.ports) < t.Caps.MinEnds:
 		o.reason = "needs at least " + ports(t.Caps.MinEnds)
 		o.fix = "add a port to the link"
-	case t.Caps.MaxEnds > 0 && len(n.ports) > t.Caps.MaxEnds:
+	case t.Caps.MaxEnds > 0 && n.atOneSwitch(t) > t.Caps.MaxEnds:
 		o.reason = "takes at most " + ports(t.Caps.MaxEnds)
+		if t.Caps.Tunnel {
+			o.reason += " on each host"
+		}
 		o.fix = "use fewer ends, or a transport with a switch"
+		if t.Caps.MaxEnds > 2 {
+			o.fix = "use several links, and a function that routes between them"
+		}
 	default:
 		return nil
 	}
 	return &o
+}
+
+// atOneSwitch is how many of the link's ports are at one switch of the transport: all, or
+// with a tunnel the most on one host.
+func (n *needs) atOneSwitch(t *inventory.Transport) int {
+	if !t.Caps.Tunnel {
+		return len(n.ports)
+	}
+	most, on := 0, map[string]int{}
+	for _, e := range n.ports {
+		host := n.functions[e.end.Function].Host
+		on[host]++
+		most = max(most, on[host])
+	}
+	return most
 }
 
 func ports(n int) string {

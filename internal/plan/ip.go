@@ -4,6 +4,7 @@ package plan
 
 import (
 	"fmt"
+	"math/bits"
 	"net/netip"
 	"slices"
 
@@ -11,21 +12,26 @@ import (
 )
 
 // benchmarking is the range of assigned addresses: RFC 2544, appendix C, reserves it
-// for tests between two systems. Each link without an address takes a /24 of it.
+// for tests between two systems.
 var benchmarking = netip.MustParsePrefix("198.18.0.0/15")
 
-const linkBits = 24
+// Each link without an address takes a /24 of the benchmarking range, or more if it has
+// many ports. Links beyond the first hundreds take small subnets, from firstSmall on.
+const linkBits, smallBits = 24, 29
+
+var firstSmall = netip.MustParseAddr("198.19.128.0")
 
 // addresses assigns the addresses that the chain does not name.
 type addresses struct {
 	named []netip.Prefix // the subnets of all addresses that the chain names
 	used  map[netip.Addr]bool
-	next  netip.Addr // the first address of the next subnet to try
+	// The first address of the next subnet to try, of each size.
+	next, small netip.Addr
 }
 
 // assignIPs assigns every port an address.
 func (p *planner) assignIPs() {
-	a := &addresses{used: map[netip.Addr]bool{}, next: benchmarking.Addr()}
+	a := &addresses{used: map[netip.Addr]bool{}, next: benchmarking.Addr(), small: firstSmall}
 	for _, f := range p.chain.Functions {
 		for _, port := range f.Ports {
 			if port.IP.IsValid() {
@@ -46,7 +52,7 @@ func (p *planner) assignLinkIPs(l *chain.Link, link *Link, a *addresses) {
 	v := Violation{Subject: "link " + l.Name, Constraint: "ip", Pos: l.Pos, Hard: true}
 	subnet, ok := linkSubnet(link, a)
 	if !ok {
-		v.Reason = fmt.Sprintf("every /%d of %s is taken", linkBits, benchmarking)
+		v.Reason = fmt.Sprintf("%s has no room for another %s", benchmarking, ports(len(link.Ends)))
 		v.Fix = "give the link's ports ip addresses"
 		p.violate(v)
 		return
@@ -79,20 +85,39 @@ func linkSubnet(link *Link, a *addresses) (netip.Prefix, bool) {
 			return e.IP.Masked(), true
 		}
 	}
-	return a.nextSubnet()
+	return a.nextSubnet(len(link.Ends))
 }
 
-// nextSubnet is the next subnet that overlaps no address of the chain.
-func (a *addresses) nextSubnet() (netip.Prefix, bool) {
-	for benchmarking.Contains(a.next) {
-		subnet := netip.PrefixFrom(a.next, linkBits)
-		a.next = lastAddr(subnet).Next()
+// nextSubnet is the next subnet for a number of ports that overlaps no address of the
+// chain.
+func (a *addresses) nextSubnet(ports int) (netip.Prefix, bool) {
+	if subnet, ok := a.find(&a.next, firstSmall, min(linkBits, bitsFor(ports))); ok {
+		return subnet, true
+	}
+	return a.find(&a.small, lastAddr(benchmarking).Next(), min(smallBits, bitsFor(ports)))
+}
+
+// find is the next subnet of that size that begins at next or later, and ends before end.
+func (a *addresses) find(next *netip.Addr, end netip.Addr, length int) (netip.Prefix, bool) {
+	for {
+		subnet := netip.PrefixFrom(*next, length).Masked()
+		if subnet.Addr().Less(*next) { // it would overlap the one before
+			subnet = netip.PrefixFrom(lastAddr(subnet).Next(), length)
+		}
+		after := lastAddr(subnet).Next()
+		if end.Less(after) {
+			return netip.Prefix{}, false
+		}
+		*next = after
 		if !slices.ContainsFunc(a.named, subnet.Overlaps) {
 			return subnet, true
 		}
 	}
-	return netip.Prefix{}, false
 }
+
+// bitsFor is the prefix length of the smallest IPv4 subnet with that many hosts, besides its
+// own address and the broadcast.
+func bitsFor(hosts int) int { return 32 - bits.Len(uint(hosts+1)) }
 
 // take returns the lowest free host address of the subnet. The first address
 // names the subnet (IPv4) or its routers (RFC 4291, 2.6.1), the last is IPv4's

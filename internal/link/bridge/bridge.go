@@ -22,6 +22,7 @@ func New() transport.Driver {
 
 var caps = transport.Interfaces(inventory.Caps{
 	MinEnds:    2,
+	MaxEnds:    transport.BridgePorts,
 	Rank:       30,
 	KernelPath: "socket, veth, bridge forwarding, veth, socket",
 	Note:       "the bridge has a network namespace of its own, without netfilter rules",

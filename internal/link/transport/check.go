@@ -113,7 +113,7 @@ func checkEnds(caps inventory.Caps, s Spec) []error {
 	if len(ports) < caps.MinEnds {
 		errs = append(errs, fmt.Errorf("it has %d ports, but the transport needs at least %d; add an end", len(ports), caps.MinEnds))
 	}
-	if caps.MaxEnds > 0 && len(ports) > caps.MaxEnds {
+	if caps.MaxEnds > 0 && !caps.Tunnel && len(ports) > caps.MaxEnds {
 		errs = append(errs, fmt.Errorf("it has %d ports, and the transport joins at most %d; use transport bridge", len(ports), caps.MaxEnds))
 	}
 	switch {

@@ -63,6 +63,10 @@ func (s Spec) CreateNetns(driver, what string, ns host.Netns) step.Step {
 	}
 }
 
+// BridgePorts is how many ports a Linux bridge can have: its port numbers have ten bits,
+// and 0 is none (BR_MAX_PORTS in net/bridge/br_private.h).
+const BridgePorts = 1023
+
 // CreateBridge is the step that creates a Linux bridge and brings it up.
 func (s Spec) CreateBridge(driver, what string, br host.Iface) step.Step {
 	return step.Step{

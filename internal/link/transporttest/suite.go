@@ -6,6 +6,7 @@ package transporttest
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -131,7 +132,9 @@ func testSpecErrors(t *testing.T, d transport.Driver, o Options) {
 	}{
 		{"no ends", true, func(s *transport.Spec) { s.Ends = nil }, "add an end"},
 		{"one port and nothing else", true, func(s *transport.Spec) { s.Ends = s.Ends[:1] }, "add"},
-		{"too many ports", caps.MaxEnds > 0, func(s *transport.Spec) { s.Ends = append(s.Ends, extra) }, "use transport bridge"},
+		{"too many ports", caps.MaxEnds > 0 && !caps.Tunnel, func(s *transport.Spec) {
+			s.Ends = append(s.Ends, slices.Repeat([]transport.End{extra}, caps.MaxEnds)...)
+		}, "the transport joins at most"},
 		{"uplink", !caps.Uplink, func(s *transport.Spec) { s.Ends[1] = uplink }, "use macvlan or af-packet"},
 		{"two uplinks", caps.Uplink, func(s *transport.Spec) { s.Ends = append(s.Ends[:1], uplink, uplink) }, "use one"},
 		{"MTU above", true, func(s *transport.Spec) { s.MTU = caps.MaxMTU + 1 }, "give an mtu"},

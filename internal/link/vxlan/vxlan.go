@@ -39,6 +39,7 @@ func New() transport.Driver {
 
 var caps = transport.Interfaces(inventory.Caps{
 	MinEnds:    2,
+	MaxEnds:    transport.BridgePorts - 1, // the tunnel has a port, too
 	Tunnel:     true,
 	MaxMTU:     maxMTU,
 	Rank:       80,

@@ -35,7 +35,9 @@ func NotTried(name string) Item {
 }
 
 // NotNeeded is the item for a thing that nobody asked about.
-func NotNeeded(name string) Item { return Item{Name: name, Status: NeverRun, Reason: "not tried: the chain does not need it"} }
+func NotNeeded(name string) Item {
+	return Item{Name: name, Status: NeverRun, Reason: "not tried: the chain does not need it"}
+}
 
 // Usable reports whether a plan may use it.
 func (i Item) Usable() bool { return i.Status != Missing && i.Status != Unknown }
@@ -133,7 +135,7 @@ type Caps struct {
 	MachineMemory bool   `json:"machine_memory,omitempty"`
 	Isolation     string `json:"isolation"`             // the strictest chain.Isolation it satisfies
 	MinEnds       int    `json:"min_ends"`              // port ends
-	MaxEnds       int    `json:"max_ends"`              // 0: no limit
+	MaxEnds       int    `json:"max_ends"`              // of a tunnel on each host; 0: no limit
 	Uplink        bool   `json:"uplink"`                // one end may be a host interface
 	VFs           bool   `json:"vfs,omitempty"`         // each port takes a VF of one network card: the uplink, or any
 	SameNetns     bool   `json:"same_netns"`            // both ends must be in one network namespace
