@@ -82,13 +82,20 @@ func (a *app) downCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := n.Down(cmd.Context(), argv[0]); err != nil {
+			kept, err := n.Down(cmd.Context(), argv[0])
+			if err != nil {
 				return err
 			}
 			if a.json {
-				return a.printJSON(schemaChain, map[string]any{"chain": argv[0], "state": "down", "seconds": time.Since(started).Seconds()})
+				return a.printJSON(schemaChain, struct {
+					Chain   string  `json:"chain"`
+					State   string  `json:"state"`
+					Seconds float64 `json:"seconds"`
+					node.Removal
+				}{argv[0], "down", time.Since(started).Seconds(), kept})
 			}
 			fmt.Fprintf(a.out, "%s is down (%.2f s)\n", argv[0], time.Since(started).Seconds())
+			a.printKept(kept)
 			return nil
 		},
 	}
@@ -106,19 +113,45 @@ func (a *app) gcCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			removed, err := n.Collect(cmd.Context())
+			removed, err := n.CollectBroken(cmd.Context())
 			if a.json {
 				return errors.Join(err, a.printJSON(schemaRemoved, map[string]any{"removed": removed}))
 			}
 			for _, found := range removed {
-				fmt.Fprintf(a.out, "removed what %s left (%s)\n", found.Chain, found.Detail)
+				if found.Condition == node.Broken {
+					fmt.Fprintf(a.out, "removed %s, which was broken: %s\n", found.Chain, found.Detail)
+				} else {
+					fmt.Fprintf(a.out, "removed what %s left (%s)\n", found.Chain, found.Detail)
+				}
+				a.printKept(found.Removal)
 			}
 			if len(removed) == 0 && err == nil {
 				fmt.Fprintln(a.out, "nothing to remove")
 			}
-			return err
+			return errors.Join(err, a.warnOfForeign(n))
 		},
 	}
+}
+
+// printKept says what the removal of a chain has kept.
+func (a *app) printKept(kept node.Removal) {
+	for _, file := range kept.SetAside {
+		fmt.Fprintf(a.out, "  kept as %s\n", file)
+	}
+	for _, what := range kept.Left {
+		fmt.Fprintf(a.out, "  not removed: %s\n", what)
+	}
+}
+
+// warnOfForeign names what is in the state directory and no chain.
+func (a *app) warnOfForeign(n *node.Node) error {
+	list, err := n.List()
+	for _, found := range list {
+		if found.Condition == node.Foreign {
+			a.warn(errors.New(found.Detail))
+		}
+	}
+	return err
 }
 
 func (a *app) superviseCommand() *cobra.Command {

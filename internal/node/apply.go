@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -297,14 +296,6 @@ func resources(steps []step.Step) []step.Resource {
 }
 
 func (l *Live) save() error { return writeJSON(filepath.Join(l.dir, fileState), l.State) }
-
-// replaceFile replaces a file of root's atomically.
-func replaceFile(path string, text []byte) error {
-	if err := os.WriteFile(path+".new", text, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(path+".new", path)
-}
 
 // reload makes the supervisor adopt the state, and waits until the commands that the
 // change started have settled.

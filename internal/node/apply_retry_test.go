@@ -91,7 +91,7 @@ func TestApplyClaimsItsCPUs(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() {
-		if err := n.Down(ctx, "other"); err != nil {
+		if _, err := n.Down(ctx, "other"); err != nil {
 			t.Error(err)
 		}
 	}()

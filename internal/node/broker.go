@@ -65,10 +65,23 @@ func (l *Live) BrokerLog() string { return filepath.Join(l.dir, "log", "dray.bro
 func (l *Live) Broker() (*Broker, error) {
 	var b Broker
 	err := readJSON(filepath.Join(l.dir, fileBroker), &b)
-	if errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil
+	case err == nil:
+		return &b, nil
 	}
-	return &b, err
+	return l.findBroker(err)
+}
+
+// findBroker is the broker by its control group, if the file that names it is damaged.
+func (l *Live) findBroker(damage error) (*Broker, error) {
+	pids, err := l.node.Cgroup(l.Chain.Name).Child(brokerGroup).Processes()
+	if err != nil || len(pids) == 0 {
+		return nil, errors.Join(damage, err)
+	}
+	id, err := host.Identify(pids[0])
+	return &Broker{Process: id, Since: time.Now()}, err
 }
 
 // needsBroker reports whether libdray opens a port of the chain.
@@ -165,7 +178,10 @@ func (l *Live) restartBroker(ctx context.Context) {
 	backoff := firstBackoff
 	for {
 		b, err := l.Broker()
-		if err != nil || b == nil {
+		if err != nil { // its file is damaged, and it does not run
+			b, err = &Broker{}, nil
+		}
+		if b == nil {
 			return // it is removed, or there is none
 		}
 		if err := b.Process.AwaitEnd(ctx); err != nil {

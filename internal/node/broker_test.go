@@ -184,8 +184,9 @@ func TestAJournalCannotNameTheBrokerOfAnother(t *testing.T) {
 	n := newNode(t)
 	n.Transports = []transport.Driver{shm.New()}
 	write(t, n.journalFile("evil"), `{"make":[{"kind":"broker-link","path":"/run/dray/other/broker","name":"f1u"}]}`+"\n")
-	if _, err := n.Collect(context.Background()); err == nil {
-		t.Error("gc asked another chain's broker")
+	removed, err := n.Collect(context.Background())
+	if err != nil || len(removed) != 1 || len(removed[0].Left) != 1 || !strings.Contains(removed[0].Left[0], "does not belong to the chain") {
+		t.Errorf("gc removed %+v, %v", removed, err)
 	}
 }
 
@@ -262,7 +263,7 @@ func TestALinkMovesBetweenTransports(t *testing.T) {
 	if b, err := l.Broker(); err != nil || b.Process != first.Process {
 		t.Errorf("another broker serves the links: %+v, %v", b, err)
 	}
-	if err := n.Down(ctx, c.Name); err != nil {
+	if _, err := n.Down(ctx, c.Name); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -310,7 +311,7 @@ func TestAMoveThatFailsLeavesTheLinkWhereItWas(t *testing.T) {
 	if err := l.Release(); err != nil {
 		t.Fatal(err)
 	}
-	if err := n.Down(ctx, c.Name); err != nil {
+	if _, err := n.Down(ctx, c.Name); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -9,17 +9,37 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/host/step"
 )
 
+// Removed is a chain that was removed.
+type Removed struct {
+	Found
+	Removal
+}
+
+// Removal is what the removal of a chain has kept.
+type Removal struct {
+	SetAside []string `json:"set_aside,omitempty"` // damaged files: where they are now
+	Left     []string `json:"left,omitempty"`      // what was not removed, and why
+}
+
 // Collect removes uncommitted chains whose maker is gone, and returns them. Chains
-// that are up, lost or in use stay. A broken chain is an error that says so. What a
-// killed probe has left is removed as well.
-func (n *Node) Collect(ctx context.Context) ([]Found, error) {
-	removed := []Found{}
+// that are up, lost, broken or in use stay. What a killed probe has left is removed as well.
+func (n *Node) Collect(ctx context.Context) ([]Removed, error) { return n.collect(ctx, Leftover) }
+
+// CollectBroken is Collect that also removes broken chains: nothing else can be done with
+// them.
+func (n *Node) CollectBroken(ctx context.Context) ([]Removed, error) {
+	return n.collect(ctx, Leftover, Broken)
+}
+
+func (n *Node) collect(ctx context.Context, conditions ...Condition) ([]Removed, error) {
+	removed := []Removed{}
 	var errs []error
 	err := n.withRootLock(ctx, func() error {
 		list, err := n.List()
@@ -27,15 +47,13 @@ func (n *Node) Collect(ctx context.Context) ([]Found, error) {
 			return err
 		}
 		for _, found := range list {
-			switch found.Condition {
-			case Broken:
-				errs = append(errs, notUp(found))
-			case Leftover:
-				done, err := n.collectOne(ctx, found.Chain)
-				errs = append(errs, err)
-				if done {
-					removed = append(removed, found)
-				}
+			if !slices.Contains(conditions, found.Condition) {
+				continue
+			}
+			one, err := n.collectOne(ctx, found.Chain, conditions)
+			errs = append(errs, err)
+			if one != nil {
+				removed = append(removed, *one)
 			}
 		}
 		return nil
@@ -43,44 +61,50 @@ func (n *Node) Collect(ctx context.Context) ([]Found, error) {
 	return removed, errors.Join(append(errs, err, host.CollectProbes(ctx))...)
 }
 
-// collectOne removes a leftover, if it still is one after locking.
-func (n *Node) collectOne(ctx context.Context, name string) (done bool, err error) {
+// collectOne removes a chain in one of these conditions, if it still is after locking.
+func (n *Node) collectOne(ctx context.Context, name string, conditions []Condition) (*Removed, error) {
 	l, found, err := n.hold(ctx, name)
 	if l != nil {
 		defer l.Close()
 	}
 	var exists *ExistsError
 	var absent *absentError
-	if errors.As(err, &exists) || errors.As(err, &absent) || err == nil && found.Condition != Leftover {
-		return false, nil // another process handled it
+	if errors.As(err, &exists) || errors.As(err, &absent) || err == nil && !slices.Contains(conditions, found.Condition) {
+		return nil, nil // another process handled it
 	}
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	err = n.removeLeftover(ctx, name)
-	return err == nil, err
+	if found.Condition == Broken {
+		n.stopSupervisor(name)
+	}
+	removal, err := n.remove(ctx, found)
+	if err != nil {
+		return nil, err
+	}
+	return &Removed{found, removal}, nil
 }
 
-// Down removes a chain that is up, lost or left over. Once begun it is not
+// Down removes a chain that is up, lost, broken or left over. Once begun it is not
 // cancelled; Collect cleans up after a killed one.
-func (n *Node) Down(ctx context.Context, name string) error {
+func (n *Node) Down(ctx context.Context, name string) (Removal, error) {
 	l, found, err := n.hold(ctx, name)
 	if l != nil {
 		defer l.Close()
 	}
 	switch {
 	case err != nil:
-		return err
-	case found.Condition == Broken:
-		return notUp(found)
+		return Removal{}, err
+	case found.Condition == Foreign:
+		return Removal{}, notUp(found)
 	case found.Condition == Up || found.Condition == Lost:
 		if err := n.revoke(name); err != nil {
-			return err
+			return Removal{}, err
 		}
 	}
 	ctx = context.WithoutCancel(ctx)
 	n.stopSupervisor(name)
-	return n.removeLeftover(ctx, name)
+	return n.remove(ctx, found)
 }
 
 // revoke cancels the commit of a chain.
@@ -104,22 +128,44 @@ func (n *Node) stopSupervisor(name string) {
 	}
 }
 
-// removeLeftover removes everything in the chain's journal, then its directory: the
-// journal stays until the end.
-func (n *Node) removeLeftover(ctx context.Context, name string) error {
-	read, err := readJournal(n.journalFile(name))
+// remove removes everything in the chain's journal, then its directory: the journal
+// stays until the end. Of a broken chain it removes what it knows, and all processes.
+func (n *Node) remove(ctx context.Context, found Found) (Removal, error) {
+	name := found.Chain
+	read, err := n.readJournal(name)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("chain %s: %w", name, err)
+		return Removal{}, fmt.Errorf("chain %s: %w", name, err)
 	}
-	for _, r := range read.Resources {
-		if !n.owns(name, r) {
-			return fmt.Errorf("chain %s: its journal names %s, which does not belong to the chain: nothing was removed", name, r)
+	known, left := n.sortOut(name, read.Resources)
+	if found.Condition == Broken && (err != nil || read.Damage != nil) {
+		left = append(left, "what only the journal named, such as addresses on interfaces of the host")
+	}
+	if err := n.removeAll(ctx, name, known); err != nil {
+		return Removal{}, fmt.Errorf("chain %s: %w (run `dray gc` to try again)", name, err)
+	}
+	removal := Removal{Left: left}
+	if found.Condition == Broken || len(left) > 0 {
+		if removal.SetAside, err = n.setAside(name); err != nil {
+			return removal, fmt.Errorf("chain %s: %w", name, err)
 		}
 	}
-	if err := n.removeAll(ctx, name, read.Resources); err != nil {
-		return fmt.Errorf("chain %s: %w (run `dray gc` to try again)", name, err)
+	return removal, n.removeChainDir(ctx, n.dir(name))
+}
+
+// sortOut separates what a journal names that this version can remove as the chain's.
+func (n *Node) sortOut(name string, all []step.Resource) (known []step.Resource, left []string) {
+	removers := n.runner(nil).Removers
+	for _, r := range all {
+		switch {
+		case removers[r.Kind] == nil:
+			left = append(left, r.String()+": this version of dray does not know its kind")
+		case !n.owns(name, r):
+			left = append(left, r.String()+": it does not belong to the chain")
+		default:
+			known = append(known, r)
+		}
 	}
-	return n.removeChainDir(ctx, n.dir(name))
+	return known, left
 }
 
 // removeChainDir removes the directory; the journal is the last file.

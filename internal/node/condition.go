@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/spec/parse"
@@ -23,7 +24,8 @@ const (
 	Up       Condition = "up"       // committed
 	Lost     Condition = "lost"     // committed, but the host has restarted since
 	Leftover Condition = "leftover" // its maker, or who removed it, died on the way
-	Broken   Condition = "broken"   // its files cannot be read; nothing is done with it
+	Broken   Condition = "broken"   // a file of its state cannot be read; down and gc remove it
+	Foreign  Condition = "foreign"  // a directory of somebody else; it is left alone
 )
 
 // Found is a chain directory and its condition.
@@ -48,7 +50,7 @@ func (n *Node) inspect(name string) (Found, error) {
 	switch {
 	case errors.Is(err, errBusy):
 		found.Condition = Busy
-		if read, err := readJournal(n.journalFile(name)); err == nil && read.Owner != nil && !read.Committed {
+		if read, err := n.readJournal(name); err == nil && read.Owner != nil && !read.Committed {
 			found.Detail = read.Owner.String()
 		}
 		return found, nil
@@ -69,11 +71,14 @@ func (n *Node) journalFile(name string) string { return filepath.Join(n.dir(name
 // lock, or there is none.
 func (n *Node) judge(name string) Found {
 	found := Found{Chain: name, Condition: Broken}
-	read, err := readJournal(n.journalFile(name))
+	read, err := n.readJournal(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return n.judgeWithoutJournal(name)
-	case err != nil:
+	case err == nil:
+		err = read.Damage
+	}
+	if err != nil {
 		found.Detail = err.Error()
 		return found
 	}
@@ -84,21 +89,29 @@ func (n *Node) judge(name string) Found {
 		found.Condition = Leftover
 		return found
 	}
-	same, err := n.sameBoot(name)
-	switch {
-	case err != nil:
-		found.Detail = err.Error()
-	case !same:
-		found.Condition, found.Detail = Lost, "the host has restarted since"
-	default:
-		found.Condition = Up
-	}
+	found.Condition, found.Detail = n.judgeState(name, found.Detail)
 	return found
 }
 
+// judgeState is the condition of a committed chain by its other files.
+func (n *Node) judgeState(name, owner string) (Condition, string) {
+	l, err := n.load(name)
+	if err != nil {
+		return Broken, err.Error()
+	}
+	boot, err := host.BootID()
+	switch {
+	case err != nil:
+		return Broken, err.Error()
+	case boot != l.State.Boot:
+		return Lost, "the host has restarted since"
+	}
+	return Up, owner
+}
+
 // judgeWithoutJournal: a chain's directory has no journal only during its creation,
-// or at the end of its removal. It then holds at most its lock; anything else is
-// not ours.
+// or at the end of its removal. It then holds at most its lock. With a state, it has lost
+// its journal; anything else is not ours.
 func (n *Node) judgeWithoutJournal(name string) Found {
 	entries, err := os.ReadDir(n.dir(name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -107,31 +120,24 @@ func (n *Node) judgeWithoutJournal(name string) Found {
 	if err != nil {
 		return Found{Chain: name, Condition: Broken, Detail: err.Error()}
 	}
-	for _, e := range entries {
-		if e.Name() != fileLock {
-			return Found{Chain: name, Condition: Broken, Detail: n.dir(name) + " has no journal, so it is not a chain's directory and is left alone"}
-		}
+	var s State
+	switch {
+	case !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() != fileLock }):
+		return Found{Chain: name, Condition: Leftover}
+	case readJSON(filepath.Join(n.dir(name), fileState), &s) == nil && s.Plan != nil && s.Plan.Chain == name:
+		return Found{Chain: name, Condition: Broken, Detail: n.journalFile(name) + " does not exist"}
 	}
-	return Found{Chain: name, Condition: Leftover}
+	return Found{Chain: name, Condition: Foreign, Detail: n.dir(name) + " has no journal, so it is not a chain's directory and is left alone"}
 }
 
 // judgeWithoutLock is judge for a chain that had no lock file. If it has one by now, another
 // `dray` has just begun to make it.
 func (n *Node) judgeWithoutLock(name string) Found {
 	found := n.judge(name)
-	if _, err := os.Stat(n.lockFile(name)); err == nil {
+	if info, err := os.Lstat(n.lockFile(name)); err == nil && info.Mode().IsRegular() {
 		return Found{Chain: name, Condition: Busy}
 	}
 	return found
-}
-
-func (n *Node) sameBoot(name string) (bool, error) {
-	var s State
-	if err := readJSON(filepath.Join(n.dir(name), fileState), &s); err != nil {
-		return false, err
-	}
-	boot, err := host.BootID()
-	return boot == s.Boot, err
 }
 
 // Names are the names of this node's chains, sorted, whatever their condition; none
@@ -228,7 +234,9 @@ func notUp(found Found) error {
 	case Lost:
 		return fmt.Errorf("chain %s is lost: the host has restarted; run `dray down %s` and `dray up` again", found.Chain, found.Chain)
 	case Broken:
-		return fmt.Errorf("chain %s is broken: %s", found.Chain, found.Detail)
+		return fmt.Errorf("chain %s is broken: %s; `dray down %[1]s` removes it", found.Chain, found.Detail)
+	case Foreign:
+		return fmt.Errorf("%s", found.Detail)
 	}
 	return fmt.Errorf("no chain %q is up; `dray status` lists them", found.Chain)
 }

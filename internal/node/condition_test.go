@@ -26,8 +26,8 @@ func leaveBehind(t *testing.T, n *Node, name string) {
 // command has already removed it.
 func TestWhatAnotherHasRemovedIsNoFault(t *testing.T) {
 	n := newNode(t)
-	if done, err := n.collectOne(context.Background(), "gone"); done || err != nil {
-		t.Errorf("gc: %v, %v", done, err)
+	if removed, err := n.collectOne(context.Background(), "gone", []Condition{Leftover}); removed != nil || err != nil {
+		t.Errorf("gc: %v, %v", removed, err)
 	}
 	if err := n.clearLeftover(context.Background(), "gone"); err != nil {
 		t.Errorf("up: %v", err)
@@ -35,7 +35,7 @@ func TestWhatAnotherHasRemovedIsNoFault(t *testing.T) {
 	if err := n.clearLeftover(context.Background(), "../gone"); err == nil {
 		t.Error("up clears what is no chain's name")
 	}
-	if err := n.Down(context.Background(), "gone"); err == nil || !strings.Contains(err.Error(), `no chain "gone" here`) {
+	if _, err := n.Down(context.Background(), "gone"); err == nil || !strings.Contains(err.Error(), `no chain "gone" here`) {
 		t.Errorf("down: %v", err)
 	}
 }
@@ -51,5 +51,6 @@ func TestAChainThatIsBegunIsInUse(t *testing.T) {
 	if found := n.judgeWithoutLock("begun"); found.Condition != Leftover {
 		t.Errorf("without a lock it is %s", found.Condition)
 	}
-	testenv.Must(t, n.Down(context.Background(), "begun"))
+	_, err := n.Down(context.Background(), "begun")
+	testenv.Must(t, err)
 }

@@ -145,10 +145,11 @@ func (n *Node) clearLeftover(ctx context.Context, name string) error {
 	switch found.Condition {
 	case Up:
 		return &ExistsError{name, "is already up; run `dray down " + name + "` first"}
-	case Broken:
+	case Broken, Foreign:
 		return notUp(found)
 	}
-	return n.removeLeftover(ctx, name)
+	_, err = n.remove(ctx, found)
+	return err
 }
 
 func (l *Live) create(ctx context.Context, source []byte, p *plan.Plan) error {
@@ -378,6 +379,6 @@ func (l *Live) Release() error {
 // The caller holds the chain's lock.
 func (l *Live) Remove(ctx context.Context) error {
 	l.leave()
-	err := l.node.removeLeftover(ctx, l.Chain.Name)
+	_, err := l.node.remove(ctx, Found{Chain: l.Chain.Name, Condition: Leftover})
 	return errors.Join(err, l.Release())
 }

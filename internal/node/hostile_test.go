@@ -32,10 +32,13 @@ func TestADirectoryThatIsNoChainsIsLeftAlone(t *testing.T) {
 	n := newNode(t)
 	precious := filepath.Join(n.dir("precious"), "file")
 	write(t, precious, "mine")
-	if _, err := n.Collect(context.Background()); err == nil || !strings.Contains(err.Error(), "left alone") {
-		t.Errorf("gc does not report it: %v", err)
+	if removed, err := n.CollectBroken(context.Background()); err != nil || len(removed) > 0 {
+		t.Errorf("gc removed %v, %v", removed, err)
 	}
-	if err := n.Down(context.Background(), "precious"); err == nil {
+	if list, err := n.List(); err != nil || len(list) != 1 || list[0].Condition != Foreign || !strings.Contains(list[0].Detail, "left alone") {
+		t.Errorf("it is listed as %+v, %v", list, err)
+	}
+	if _, err := n.Down(context.Background(), "precious"); err == nil {
 		t.Error("down accepted it as a chain")
 	}
 	entries, err := os.ReadDir(n.dir("precious"))
@@ -44,7 +47,8 @@ func TestADirectoryThatIsNoChainsIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestAJournalThatNamesSomebodyElsesFilesIsRefused(t *testing.T) {
+// TestWhatIsSomebodyElsesIsNotRemoved although a journal names it; the journal is kept.
+func TestWhatIsSomebodyElsesIsNotRemoved(t *testing.T) {
 	n := newNode(t)
 	outside := t.TempDir()
 	for _, line := range []string{
@@ -54,8 +58,13 @@ func TestAJournalThatNamesSomebodyElsesFilesIsRefused(t *testing.T) {
 		`{"make":[{"kind":"cgroup","path":"/draytek"}]}`,
 	} {
 		write(t, n.journalFile("evil"), line+"\n")
-		if _, err := n.Collect(context.Background()); err == nil || !strings.Contains(err.Error(), "nothing was removed") {
-			t.Errorf("%s: %v", line, err)
+		removed, err := n.Collect(context.Background())
+		if err != nil || len(removed) != 1 || len(removed[0].Left) != 1 || !strings.Contains(removed[0].Left[0], "does not belong to the chain") {
+			t.Fatalf("%s: %+v, %v", line, removed, err)
+		}
+		kept, err := os.ReadFile(removed[0].SetAside[0])
+		if err != nil || string(kept) != line+"\n" {
+			t.Errorf("%s: %q, %v", line, kept, err)
 		}
 	}
 	if _, err := os.Stat(outside); err != nil {
@@ -88,7 +97,7 @@ func TestAnUnreadableStateIsNotARestart(t *testing.T) {
 	if err := os.WriteFile(state, good, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := n.Down(ctx, "pair"); err != nil {
+	if _, err := n.Down(ctx, "pair"); err != nil {
 		t.Fatal(err)
 	}
 }

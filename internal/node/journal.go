@@ -3,13 +3,13 @@
 package node
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/drayage/dray/internal/host"
@@ -46,6 +46,9 @@ type contents struct {
 	Owner     *owner
 	Resources []step.Resource // in creation order
 	Committed bool
+	// Damage is why a part of it could not be read, or is from a newer version; the
+	// rest counts.
+	Damage error
 }
 
 func createJournal(path string, o owner) (*journal, error) {
@@ -62,7 +65,7 @@ func createJournal(path string, o owner) (*journal, error) {
 
 // openJournal opens an existing journal to append.
 func openJournal(path string) (*journal, error) {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+	f, err := host.OpenRegular(path, os.O_WRONLY|os.O_APPEND)
 	if err != nil {
 		return nil, err
 	}
@@ -97,33 +100,51 @@ func (j *journal) write(e entry) error {
 
 func (j *journal) close() error { return j.file.Close() }
 
+// readJournal reads a chain's journal. One without content is damaged if the chain has a
+// state, which comes after the journal's first line.
+func (n *Node) readJournal(name string) (contents, error) {
+	c, err := readJournal(n.journalFile(name))
+	if err != nil || c.Owner != nil || c.Damage != nil {
+		return c, err
+	}
+	if _, err := os.Lstat(filepath.Join(n.dir(name), fileState)); err == nil {
+		c.Damage = errors.New(n.journalFile(name) + " names no owner")
+	}
+	return c, nil
+}
+
 // readJournal reads a journal. It skips a last line without its newline: that write
 // was cut off before the declared thing was made.
 func readJournal(path string) (contents, error) {
-	f, err := os.Open(path)
-	if err != nil {
+	text, err := host.ReadRegular(path, maxJournal)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return contents{}, err
+	case err != nil:
+		return contents{Damage: err}, nil
 	}
-	defer f.Close()
-	return parseJournal(io.LimitReader(f, maxJournal))
+	c := parseJournal(text)
+	if c.Damage != nil {
+		c.Damage = fmt.Errorf("%s: %w", path, c.Damage)
+	}
+	return c, nil
 }
 
-func parseJournal(r io.Reader) (contents, error) {
-	var c contents
-	br := bufio.NewReader(r)
+func parseJournal(text []byte) (c contents) {
 	for n := 1; ; n++ {
-		line, err := br.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			return c, nil
+		line, rest, whole := bytes.Cut(text, []byte("\n"))
+		if !whole {
+			break
 		}
-		if err != nil {
-			return c, err
-		}
+		text = rest
 		var e entry
 		dec := json.NewDecoder(bytes.NewReader(line))
 		dec.DisallowUnknownFields()
 		if err := dec.Decode(&e); err != nil {
-			return c, fmt.Errorf("journal line %d is malformed: %w", n, err)
+			c.Damage = errors.Join(c.Damage, fmt.Errorf("line %d is malformed: %w", n, err))
+			if json.Unmarshal(line, &e) != nil { // not even as one of a newer version
+				continue
+			}
 		}
 		if e.Owner != nil {
 			c.Owner = e.Owner
@@ -131,4 +152,5 @@ func parseJournal(r io.Reader) (contents, error) {
 		c.Resources = append(c.Resources, e.Make...)
 		c.Committed = (c.Committed || e.Commit) && !e.Remove
 	}
+	return c
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -41,11 +42,12 @@ type Revival struct {
 // pending, by link.
 func (l *Live) Revivals() (map[string]Revival, error) {
 	all := map[string]Revival{}
-	err := readJSON(filepath.Join(l.dir, fileProcesses), &all)
-	if errors.Is(err, fs.ErrNotExist) {
-		return all, nil
+	if err := readJSON(filepath.Join(l.dir, fileProcesses), &all); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		// The next restart writes it anew. Until then the links have the processes of the state.
+		slog.Warn("what is known of restarted links is lost", "error", err)
+		return map[string]Revival{}, nil
 	}
-	return all, err
+	return all, nil
 }
 
 // processes are a link's current ones.

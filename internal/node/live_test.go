@@ -44,8 +44,10 @@ func newNode(t *testing.T) *Node {
 	}
 	testenv.NoLeaks(t, filepath.Base(state))
 	t.Cleanup(func() {
-		if err := os.RemoveAll(filepath.Join(state, ".lock")); err != nil {
-			t.Error(err)
+		for _, name := range []string{fileLocked, dirDamaged} {
+			if err := os.RemoveAll(filepath.Join(state, name)); err != nil {
+				t.Error(err)
+			}
 		}
 		if err := os.Remove(state); err != nil {
 			t.Error(err)
@@ -99,7 +101,7 @@ func TestClaimedCPUsStayAChainsOwn(t *testing.T) {
 	p.Functions[0].CPUs, p.Links[0].CPUs = []int{0}, []int{1}
 	commit(t, n, c, p)
 	defer func() {
-		if err := n.Down(ctx, "pair"); err != nil {
+		if _, err := n.Down(ctx, "pair"); err != nil {
 			t.Error(err)
 		}
 	}()
@@ -146,7 +148,7 @@ func TestACommittedChainStaysUntilDown(t *testing.T) {
 	if !reopened.State.Sandboxes["a"].Netns.Exists() {
 		t.Error("the sandbox that the state names does not exist")
 	}
-	if err := n.Down(ctx, "pair"); err != nil {
+	if _, err := n.Down(ctx, "pair"); err != nil {
 		t.Fatal(err)
 	}
 	if found, err := n.inspect("pair"); err != nil || found.Condition != Absent {
@@ -249,7 +251,7 @@ func TestANameThatIsAPathIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{rel, "..", ".", "", "/etc", "a/b"} {
-		if err := n.Down(context.Background(), name); err == nil {
+		if _, err := n.Down(context.Background(), name); err == nil {
 			t.Errorf("down %q succeeded", name)
 		}
 		if _, err := n.Open(name); err == nil {
@@ -282,7 +284,7 @@ func TestARestartOfTheHostLosesAChain(t *testing.T) {
 	if _, err := n.Open("pair"); err == nil {
 		t.Error("a lost chain was opened")
 	}
-	if err := n.Down(ctx, "pair"); err != nil {
+	if _, err := n.Down(ctx, "pair"); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -37,8 +38,8 @@ const (
 // tryLock locks an existing file without waiting. The kernel releases the lock when
 // this process ends in any way.
 func tryLock(path string, how int) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if errors.Is(err, fs.ErrNotExist) {
+	f, err := host.OpenRegular(path, os.O_RDWR)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, host.ErrNotRegular) {
 		return nil, errNoLock
 	}
 	if err != nil {
@@ -100,13 +101,31 @@ func touch(path string) error {
 	return f.Close()
 }
 
+// fileLocked is the lock of the state directory.
+const fileLocked = ".lock"
+
+// ownFile is the path of a file of the state directory itself. What is in its place and no
+// file is moved away.
+func (n *Node) ownFile(name string) (string, error) {
+	path := filepath.Join(n.StateDir, name)
+	info, err := os.Lstat(path)
+	if err != nil || info.Mode().IsRegular() {
+		return path, nil
+	}
+	_, err = n.moveAside(path, strings.TrimPrefix(name, "."))
+	return path, err
+}
+
 // withRootLock calls f while no other `dray` claims or collects a chain.
 func (n *Node) withRootLock(ctx context.Context, f func() error) error {
 	if err := host.MakeStateDir(n.StateDir); err != nil {
 		return err
 	}
-	path := filepath.Join(n.StateDir, ".lock")
-	if err := touch(path); err != nil {
+	path, err := n.ownFile(fileLocked)
+	if err == nil {
+		err = touch(path)
+	}
+	if err != nil {
 		return fmt.Errorf("state directory: %w (run as root, or set DRAY_STATE)", err)
 	}
 	l, err := waitLock(ctx, path, exclusive, time.Hour)

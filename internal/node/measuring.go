@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -90,7 +89,11 @@ func (n *Node) openMeasuring() (*os.File, error) {
 	if err := host.MakeStateDir(n.StateDir); err != nil {
 		return nil, err
 	}
-	return os.OpenFile(filepath.Join(n.StateDir, fileMeasuring), os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW, 0o600)
+	path, err := n.ownFile(fileMeasuring)
+	if err != nil {
+		return nil, err
+	}
+	return os.OpenFile(path, os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW, 0o600)
 }
 
 // readMeasurer is the measuring process; the zero value if not written yet.

@@ -58,7 +58,7 @@ func TestOutputOutlivesTheSupervisor(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() {
-		if err := n.Down(ctx, c.Name); err != nil {
+		if _, err := n.Down(ctx, c.Name); err != nil {
 			t.Error(err)
 		}
 	}()

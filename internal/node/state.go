@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/drayage/dray/internal/function/runtime"
+	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/host/step"
 	"github.com/drayage/dray/internal/link/transport"
 	"github.com/drayage/dray/internal/link/underlay"
@@ -79,21 +80,37 @@ func shortHash(s string) string {
 	return hex.EncodeToString(sum[:4])
 }
 
-// writeJSON replaces a file atomically.
+// maxState bounds each file of a chain's state in bytes; a chain of a thousand links
+// needs a tenth.
+const maxState = 64 << 20
+
+// writeJSON replaces a file atomically, and whatever else is in its place.
 func writeJSON(path string, v any) error {
 	b, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
 		return err
 	}
-	tmp := path + ".new"
-	if err := os.WriteFile(tmp, append(b, '\n'), 0o600); err != nil {
+	return replaceFile(path, append(b, '\n'))
+}
+
+// replaceFile replaces a file atomically, and whatever else is in its place.
+func replaceFile(path string, content []byte) error {
+	part := path + ".new"
+	for _, place := range []string{part, path} { // rename replaces no directory
+		if info, err := os.Lstat(place); err == nil && !info.Mode().IsRegular() {
+			if err := os.RemoveAll(place); err != nil {
+				return err
+			}
+		}
+	}
+	if err := os.WriteFile(part, content, 0o600); err != nil {
 		return err
 	}
-	return os.Rename(tmp, path)
+	return os.Rename(part, path)
 }
 
 func readJSON(path string, v any) error {
-	b, err := os.ReadFile(path)
+	b, err := host.ReadRegular(path, maxState)
 	if err != nil {
 		return err
 	}
@@ -107,8 +124,11 @@ func readJSON(path string, v any) error {
 func (n *Node) load(name string) (*Live, error) {
 	dir := n.dir(name)
 	l := &Live{node: n, dir: dir}
-	var err error
-	if l.Chain, err = chain.Load(filepath.Join(dir, fileChain)); err != nil {
+	source, err := host.ReadRegular(l.ChainFile(), maxState)
+	if err != nil {
+		return nil, err
+	}
+	if l.Chain, err = chain.Parse(l.ChainFile(), source); err != nil {
 		return nil, err
 	}
 	if err := readJSON(filepath.Join(dir, fileState), &l.State); err != nil {

@@ -64,6 +64,7 @@ const (
 	firstBackoff    = 100 * time.Millisecond // before the first restart; doubles
 	longestBackoff  = 10 * time.Second
 	healthyAfter    = 10 * time.Second     // after running this long, backoff starts at firstBackoff
+	publishCheck    = time.Second          // whether the file is still what was published
 	publishPause    = 5 * time.Millisecond // between two publications
 	publishAgain    = time.Second          // after one that failed
 	logMegabytes    = 10                   // of one log file; one older file is kept
@@ -85,6 +86,7 @@ type Supervisor struct {
 	mu      sync.Mutex
 	stopped error // what failed to stop
 	status  Status
+	file    os.FileInfo   // of the status as published
 	change  chan struct{} // closed and replaced at each change
 }
 
@@ -248,18 +250,38 @@ func (s *Supervisor) set(name string, edit func(*FunctionStatus)) {
 func (s *Supervisor) publish() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return writeJSON(filepath.Join(s.live.dir, fileStatus), s.status)
+	path := filepath.Join(s.live.dir, fileStatus)
+	if err := writeJSON(path, s.status); err != nil {
+		return err
+	}
+	info, err := os.Lstat(path)
+	s.file = info
+	return err
+}
+
+// published reports whether the file is still the one that was written.
+func (s *Supervisor) published() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	info, err := os.Lstat(filepath.Join(s.live.dir, fileStatus))
+	return err == nil && s.file != nil && sameFile(info, s.file)
 }
 
 // publishChanges writes the status after changes, until ctx ends. Changes that come
 // together are written once, and what cannot be written is tried again.
 func (s *Supervisor) publishChanges(ctx context.Context) {
 	failed := false
+	check := time.NewTicker(publishCheck)
+	defer check.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-s.changed:
+		case <-check.C:
+			if s.published() {
+				continue
+			}
 		}
 		err := s.publish()
 		for ; err != nil && host.Sleep(ctx, publishAgain) == nil; err = s.publish() {

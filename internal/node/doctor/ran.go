@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
@@ -30,6 +31,9 @@ func (g Group) Key(name string) string { return string(g) + "/" + name }
 // ranFile lists what has run on this host, one key per line. Writers only append,
 // so several `dray` need no lock.
 const ranFile = ".ran"
+
+// maxRan bounds the file in bytes; there are some dozens of keys.
+const maxRan = 1 << 20
 
 // MarkRun records that these carried traffic, or ran, on this host.
 func MarkRun(stateDir string, keys ...string) error {
@@ -60,8 +64,13 @@ func MarkRun(stateDir string, keys ...string) error {
 
 // ran are the marked keys; a line torn by a crash is a key that matches nothing.
 func ran(stateDir string) ([]string, error) {
-	b, err := os.ReadFile(filepath.Join(stateDir, ranFile))
+	path := filepath.Join(stateDir, ranFile)
+	b, err := host.ReadRegular(path, maxRan)
 	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if info, statErr := os.Lstat(path); statErr == nil && (!info.Mode().IsRegular() || info.Size() > maxRan) {
+		_ = os.RemoveAll(path) // it only says what has run: that is told again
 		return nil, nil
 	}
 	if err != nil {

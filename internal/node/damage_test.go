@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/test/testenv"
+)
+
+// damages are what can become of a file.
+var damages = map[string]func(t *testing.T, path string){
+	"empty":   func(t *testing.T, path string) { testenv.Must(t, os.WriteFile(path, nil, 0o600)) },
+	"garbage": func(t *testing.T, path string) { testenv.Must(t, os.WriteFile(path, []byte("\x00{]\n\xff\n"), 0o600)) },
+	"huge": func(t *testing.T, path string) {
+		testenv.Must(t, os.WriteFile(path, nil, 0o600))
+		testenv.Must(t, os.Truncate(path, 1<<40)) // a hole
+	},
+	"newer": func(t *testing.T, path string) {
+		testenv.Must(t, os.WriteFile(path, []byte(`{"version":99,"plan":{"chain":7},"make":"otherwise","functions":[],"process":"x","ab":[]}`+"\n"), 0o600))
+	},
+	"a directory": func(t *testing.T, path string) {
+		replace(t, path)
+		testenv.Must(t, os.MkdirAll(filepath.Join(path, "below"), 0o700))
+	},
+	"a named pipe": func(t *testing.T, path string) {
+		replace(t, path)
+		testenv.Must(t, unix.Mkfifo(path, 0o600))
+	},
+	"a link to /dev/zero": func(t *testing.T, path string) {
+		replace(t, path)
+		testenv.Must(t, os.Symlink("/dev/zero", path))
+	},
+	"a link to nothing": func(t *testing.T, path string) {
+		replace(t, path)
+		testenv.Must(t, os.Symlink("/no/such/file", path))
+	},
+}
+
+func replace(t *testing.T, path string) {
+	t.Helper()
+	testenv.Must(t, os.RemoveAll(path))
+}
+
+// TestADamagedChainCanBeRemoved, whichever of its files is damaged, by down and by gc, and
+// that blocks no other chain. What is damaged and is needed is kept.
+func TestADamagedChainCanBeRemoved(t *testing.T) {
+	n := newNode(t)
+	c, p := pair(t)
+	ctx := context.Background()
+	other := commit(t, n, c, p)
+	needed := []string{fileJournal, fileChain, fileState}
+	for _, file := range append([]string{fileLock, fileStatus, fileProcesses, fileBroker}, needed...) {
+		for name, damage := range damages {
+			for _, command := range []string{"down", "gc"} {
+				second, plan := *c, *p
+				second.Name, plan.Chain = "second", "second"
+				l, err := n.Create(ctx, "up", &second, []byte(strings.Replace(pairYAML, "name: pair", "name: second", 1)), &plan)
+				testenv.Must(t, err)
+				testenv.Must(t, l.Commit())
+				damage(t, filepath.Join(l.dir, file))
+				broken := slices.Contains(needed, file)
+				checkDamaged(t, n, file, name, broken)
+				var kept Removal
+				if command == "gc" {
+					kept = collectDamaged(t, n, file+" is "+name, broken)
+				}
+				if command == "down" || !broken {
+					if kept, err = n.Down(ctx, "second"); err != nil {
+						t.Fatalf("%s is %s: down: %v", file, name, err)
+					}
+				}
+				if broken != (len(kept.SetAside) == 1) || broken && !strings.HasSuffix(kept.SetAside[0], "-second-"+file) {
+					t.Errorf("%s is %s: %s kept %+v", file, name, command, kept)
+				}
+				if l.State.Sandboxes["a"].Netns.Exists() {
+					t.Fatalf("%s is %s: %s left the chain", file, name, command)
+				}
+			}
+		}
+	}
+	if !other.State.Sandboxes["a"].Netns.Exists() {
+		t.Error("the other chain is gone")
+	}
+	_, err := n.Down(ctx, "pair")
+	testenv.Must(t, err)
+}
+
+func checkDamaged(t *testing.T, n *Node, file, damage string, broken bool) {
+	t.Helper()
+	list, err := n.List()
+	testenv.Must(t, err)
+	want := Up
+	if broken {
+		want = Broken
+	}
+	if len(list) != 2 || list[0].Condition != Up || list[1].Condition != want || broken && !strings.Contains(list[1].Detail, file) {
+		t.Errorf("%s is %s: the chains are %+v", file, damage, list)
+	}
+	if claimed, err := n.ClaimedCPUs(); err != nil || len(claimed) > 0 {
+		t.Errorf("%s is %s: %v, %v", file, damage, claimed, err)
+	}
+	if l, err := n.Open("second"); err == nil {
+		_, _, _ = l.Status()
+		if _, err := l.Revivals(); err != nil {
+			t.Errorf("%s is %s: %v", file, damage, err)
+		}
+	} else if !broken {
+		t.Errorf("%s is %s: %v", file, damage, err)
+	}
+}
+
+func collectDamaged(t *testing.T, n *Node, what string, broken bool) (kept Removal) {
+	t.Helper()
+	removed, err := n.CollectBroken(context.Background())
+	if err != nil || broken != (len(removed) == 1) {
+		t.Fatalf("%s: gc removed %+v, %v", what, removed, err)
+	}
+	if broken {
+		kept = removed[0].Removal
+	}
+	return kept
+}
+
+// TestWhatIsInTheStateDirectorysOwnPlaces is moved away.
+func TestWhatIsInTheStateDirectorysOwnPlaces(t *testing.T) {
+	n := newNode(t)
+	for _, file := range []string{fileLocked, fileMeasuring} {
+		for name, damage := range damages {
+			damage(t, filepath.Join(n.StateDir, file))
+			if _, err := n.Collect(context.Background()); err != nil {
+				t.Errorf("%s is %s: gc: %v", file, name, err)
+			}
+			end, err := n.Measure(context.Background(), "run", func(Measurer) error { return context.Canceled })
+			if err != nil {
+				t.Errorf("%s is %s: measure: %v", file, name, err)
+				continue
+			}
+			end()
+		}
+	}
+	replace(t, filepath.Join(n.StateDir, fileMeasuring))
+}
+
+// TestASupervisorWritesADamagedStatusAgain.
+func TestASupervisorWritesADamagedStatusAgain(t *testing.T) {
+	n := newNode(t)
+	c, p := pair(t)
+	l := commit(t, n, c, p)
+	s, err := l.Supervise()
+	testenv.Must(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	for name, damage := range damages {
+		damage(t, filepath.Join(l.dir, fileStatus))
+		for tries := 0; ; tries++ {
+			if _, supervised, err := l.Status(); err == nil && supervised {
+				break
+			} else if tries == 1000 {
+				t.Errorf("%s: %v", name, err)
+				break
+			}
+			testenv.Must(t, host.Sleep(ctx, lockPoll))
+		}
+	}
+	cancel()
+	testenv.Must(t, <-done)
+	replace(t, filepath.Join(l.dir, fileStatus)) // down would end this process, its supervisor
+	_, err = n.Down(context.Background(), "pair")
+	testenv.Must(t, err)
+}
