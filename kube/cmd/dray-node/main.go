@@ -62,6 +62,7 @@ func main() {
 	}
 	o.PodName, o.PodUID = os.Getenv("POD_NAME"), types.UID(os.Getenv("POD_UID"))
 	o.Log = slog.New(slog.NewTextHandler(os.Stderr, nil))
+	slog.SetDefault(o.Log) // for what has no logger of its own
 	if err := run(o, *metrics); err != nil {
 		fmt.Fprintln(os.Stderr, "dray-node:", err)
 		os.Exit(1)

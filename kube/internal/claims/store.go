@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -18,6 +19,8 @@ import (
 
 	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/drayage/dray/internal/host"
 )
 
 // Store is a directory with one directory for each prepared claim.
@@ -146,11 +149,20 @@ func (s *Store) List(ctx context.Context) (all []Claim, err error) {
 
 // Peek returns all claims without waiting for a change that is under way. It sees each
 // claim as it was before that or as it is after.
-func (s *Store) Peek() ([]Claim, error) { return s.list(func(string) error { return nil }) }
+func (s *Store) Peek() ([]Claim, error) {
+	nothing := func(string) error { return nil }
+	return s.list(nothing, nothing)
+}
 
 // locked runs f while no other process or goroutine changes the store.
 func (s *Store) locked(ctx context.Context, f func() error) error {
-	lock, err := os.OpenFile(filepath.Join(s.dir, ".lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	path := filepath.Join(s.dir, ".lock")
+	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
+		if err := os.RemoveAll(path); err != nil {
+			return fmt.Errorf("claims: %w", err)
+		}
+	}
+	lock, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return fmt.Errorf("claims: %w", err)
 	}
@@ -171,31 +183,48 @@ func (s *Store) locked(ctx context.Context, f func() error) error {
 	}
 }
 
-// read returns all claims, and removes what was never written whole.
-func (s *Store) read() ([]Claim, error) { return s.list(os.RemoveAll) }
+// read returns all claims. It removes what was never written whole, and sets aside what
+// cannot be read: no other claim waits for it.
+func (s *Store) read() ([]Claim, error) { return s.list(os.RemoveAll, setAside) }
 
-// list returns all claims, and calls unfinished with each directory that has none.
-func (s *Store) list(unfinished func(dir string) error) ([]Claim, error) {
+// damagedPrefix begins the names of claims that are set aside, so that none is one.
+const damagedPrefix = ".damaged-"
+
+func setAside(dir string) error {
+	to := filepath.Join(filepath.Dir(dir), damagedPrefix+filepath.Base(dir))
+	return errors.Join(os.RemoveAll(to), os.Rename(dir, to))
+}
+
+// list returns all claims. It calls unfinished with each directory that has none, and
+// damaged with each whose claim cannot be read.
+func (s *Store) list(unfinished, damaged func(dir string) error) ([]Claim, error) {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
 		return nil, fmt.Errorf("claims: %w", err)
 	}
 	var all []Claim
 	for _, e := range entries {
-		if !e.IsDir() {
+		if !e.IsDir() || strings.HasPrefix(e.Name(), damagedPrefix) {
 			continue
 		}
-		c, err := readClaim(filepath.Join(s.dir, e.Name(), fileClaim))
-		if errors.Is(err, fs.ErrNotExist) {
-			err = unfinished(filepath.Join(s.dir, e.Name()))
-			if err == nil {
-				continue
-			}
+		dir := filepath.Join(s.dir, e.Name())
+		c, err := readClaim(filepath.Join(dir, fileClaim))
+		if err == nil && string(c.UID) != e.Name() {
+			err = fmt.Errorf("%s is of claim %q", filepath.Join(dir, fileClaim), c.UID)
+		}
+		switch {
+		case err == nil:
+			all = append(all, *c)
+			continue
+		case errors.Is(err, fs.ErrNotExist):
+			err = unfinished(dir)
+		default:
+			slog.Warn("claim set aside: it cannot be read", "claim", e.Name(), "error", err)
+			err = damaged(dir)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("claim %s: %w", e.Name(), err)
 		}
-		all = append(all, *c)
 	}
 	slices.SortFunc(all, func(a, b Claim) int {
 		return cmp.Or(a.Since.Compare(b.Since), strings.Compare(string(a.UID), string(b.UID)))
@@ -204,19 +233,15 @@ func (s *Store) list(unfinished func(dir string) error) ([]Claim, error) {
 }
 
 func readClaim(path string) (*Claim, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if info.Size() > maxClaim {
-		return nil, fmt.Errorf("%d bytes, but a claim has at most %d", info.Size(), maxClaim)
-	}
-	data, err := os.ReadFile(path)
+	data, err := host.ReadRegular(path, maxClaim)
 	if err != nil {
 		return nil, err
 	}
 	var c Claim
-	return &c, json.Unmarshal(data, &c)
+	if err := json.Unmarshal(data, &c); err != nil {
+		return nil, fmt.Errorf("%s is malformed: %w", path, err)
+	}
+	return &c, nil
 }
 
 // write creates the claim's directory. The claim itself comes last, so a
