@@ -53,7 +53,8 @@ func TestDescribeOtherMachines(t *testing.T) {
 		"sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages":          "1\n",
 		"sys/kernel/mm/hugepages/hugepages-1048576kB/free_hugepages":        "0\n",
 		"sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages":             "512\n",
-		"sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages":           "510\n",
+		"sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages":           "512\n",
+		"sys/kernel/mm/hugepages/hugepages-2048kB/resv_hugepages":           "2\n",
 		"sys/kernel/mm/hugepages/unknown/nr_hugepages":                      "9\n",
 	}
 	h, err := tree(t, base).describe()

@@ -50,8 +50,10 @@ func (r root) hugePages() []inventory.HugePg {
 		}
 		total, err1 := strconv.Atoi(r.line(filepath.Join(dir, e.Name(), "nr_hugepages")))
 		free, err2 := strconv.Atoi(r.line(filepath.Join(dir, e.Name(), "free_hugepages")))
+		// Mappings that are not touched yet have reserved these; they are still counted as free.
+		reserved, _ := strconv.Atoi(r.line(filepath.Join(dir, e.Name(), "resv_hugepages")))
 		if err1 == nil && err2 == nil {
-			pages = append(pages, inventory.HugePg{Size: kib << 10, Total: total, Free: free})
+			pages = append(pages, inventory.HugePg{Size: kib << 10, Total: total, Free: max(0, free-reserved)})
 		}
 	}
 	slices.SortFunc(pages, func(a, b inventory.HugePg) int {

@@ -107,7 +107,7 @@ var starters = []string{
 
 var (
 	onlyHost = []string{"internal/host/..."}
-	bundles  = []string{"internal/function/...", "internal/host/sidecar"}
+	bundles  = []string{"internal/function/...", "internal/host/oci", "internal/host/sidecar"}
 	metrics  = []string{"internal/measure/live", "cmd/..."}
 	// kernel lists the packages that may use system calls at all: they start, signal
 	// and lock, while everything in kernelCalls stays with host.

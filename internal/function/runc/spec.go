@@ -163,8 +163,10 @@ func mounts(s runtime.Spec, l layout) ([]specs.Mount, error) {
 		if err != nil {
 			return nil, err
 		}
-		for _, dir := range parts {
-			binds = append(binds, runtime.Bind{Source: dir, Target: dir})
+		for i, dir := range parts {
+			if !slices.ContainsFunc(parts[:i], func(above string) bool { return strings.HasPrefix(dir, above+"/") }) { // else it comes along
+				binds = append(binds, runtime.Bind{Source: dir, Target: dir})
+			}
 		}
 	}
 	if len(s.CPUs) > 0 {
@@ -175,30 +177,13 @@ func mounts(s runtime.Spec, l layout) ([]specs.Mount, error) {
 		binds = append(binds, overlays...)
 	}
 	for _, b := range binds {
-		mount, err := mount(b)
+		mount, err := oci.Bind(b.Source, b.Target, b.Writable)
 		if err != nil {
 			return nil, err
 		}
 		list = append(list, mount)
 	}
 	return list, nil
-}
-
-// mount binds the source, read-only unless writable. In a user namespace a mount must keep its existing
-// restrictions, such as noexec on Debian's /run.
-func mount(b runtime.Bind) (specs.Mount, error) {
-	options := []string{"bind", "ro", "nosuid", "nodev"}
-	if b.Writable {
-		options[1] = "rw"
-	}
-	noExec, err := host.NoExec(b.Source)
-	if err != nil {
-		return specs.Mount{}, fmt.Errorf("bind %s: %w", b.Target, err)
-	}
-	if noExec {
-		options = append(options, "noexec")
-	}
-	return specs.Mount{Destination: b.Target, Type: "bind", Source: b.Source, Options: options}, nil
 }
 
 func isDir(path string) bool {

@@ -13,7 +13,6 @@ import (
 	"github.com/drayage/dray/internal/spec/cpulist"
 	"github.com/moby/profiles/seccomp"
 	specs "github.com/opencontainers/runtime-spec/specs-go"
-	"golang.org/x/sys/unix"
 )
 
 // capFiles lets a process open files whatever their mode, if their user and group
@@ -157,13 +156,13 @@ func (p Process) mounts() ([]specs.Mount, error) {
 	for _, dir := range []string{"/tmp", "/run", "/dev/shm"} {
 		list = append(list, specs.Mount{Destination: dir, Type: "tmpfs", Source: "tmpfs", Options: []string{"nosuid", "nodev", "noexec", "mode=700", size}})
 	}
-	usr, err := bind(Bind{Source: "/usr", Target: "/usr"})
+	usr, err := oci.Bind("/usr", "/usr", false)
 	if err != nil {
 		return nil, err
 	}
 	list = append(list, usr)
 	for _, b := range p.Binds {
-		mount, err := bind(b)
+		mount, err := oci.Bind(b.Source, b.Target, b.Write)
 		if err != nil {
 			return nil, err
 		}
@@ -173,21 +172,4 @@ func (p Process) mounts() ([]specs.Mount, error) {
 		list = append(list, specs.Mount{Destination: device, Type: "bind", Source: device, Options: []string{"bind", "nosuid", "noexec"}})
 	}
 	return list, nil
-}
-
-// bind is a mount of part of the host. A user namespace may add restrictions to a
-// mount but must keep existing ones, such as noexec on Debian's /run.
-func bind(b Bind) (specs.Mount, error) {
-	options := []string{"bind", "nosuid", "nodev"}
-	var fs unix.Statfs_t
-	if err := unix.Statfs(b.Source, &fs); err != nil {
-		return specs.Mount{}, fmt.Errorf("bind %s: %w", b.Source, err)
-	}
-	if !b.Write {
-		options = append(options, "ro")
-	}
-	if fs.Flags&unix.ST_NOEXEC != 0 {
-		options = append(options, "noexec")
-	}
-	return specs.Mount{Destination: b.Target, Type: "bind", Source: b.Source, Options: options}, nil
 }

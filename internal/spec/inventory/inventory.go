@@ -106,7 +106,7 @@ const LabParameter = "dray.lab=1"
 type HugePg struct {
 	Size  uint64 `json:"size"` // bytes
 	Total int    `json:"total"`
-	Free  int    `json:"free"`
+	Free  int    `json:"free"` // and not reserved
 }
 
 // Interface is a host network interface that a link may use as an uplink.
