@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,6 +29,9 @@ difference, and touches only what differs:
   replace  a link that must be rebuilt: its ports disappear for a moment
   move     a link between native ports to another transport, or to other queues, under traffic
   update   recorded values only, such as a link's requirements
+
+What has gone wrong since becomes as the file says, too: a command that has failed is started again, and a link whose
+ports somebody has deleted or changed is replaced.
 
 Everything else keeps running, with its traffic. A change that needs the chain to
 be down, such as another runtime for a function, is refused before anything is
@@ -93,7 +97,7 @@ func (a *app) differs(ctx context.Context, j *chainrun.Job, live *node.Live) ([]
 		return nil, err
 	}
 	j.Plan.PlaceIn(j.Chain)
-	return live.Difference(j.Chain, j.Plan), nil
+	return live.Difference(j.Chain, j.Plan, live.Wrong(ctx)), nil
 }
 
 func (a *app) applyChanges(ctx context.Context, j *chainrun.Job, live *node.Live, changes []node.Change) error {
@@ -135,7 +139,7 @@ func (a *app) printApplied(name string, changes []node.Change, dry bool, took ti
 		if c.Refused != "" {
 			what = "refused"
 		}
-		fmt.Fprintf(w, "%s\t%s %s\t%s%s\n", what, c.What, c.Name, strings.Join(c.Fields, ", "), orEmpty(": ", c.Refused))
+		fmt.Fprintf(w, "%s\t%s %s\t%s%s\n", what, c.What, c.Name, strings.Join(c.Fields, ", "), orEmpty(": ", cmp.Or(c.Refused, c.Why)))
 	}
 	if err := w.Flush(); err != nil {
 		return err

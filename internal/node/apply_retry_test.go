@@ -102,7 +102,7 @@ func TestApplyClaimsItsCPUs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return errors.Join(l.Apply(ctx, c, []byte(grownYAML), p, l.Difference(c, p), 0), l.Release())
+		return errors.Join(l.Apply(ctx, c, []byte(grownYAML), p, l.Difference(c, p, Wrong{}), 0), l.Release())
 	}
 	if err := grow(1); err == nil || !strings.Contains(err.Error(), "CPU 1 was given to chain other") {
 		t.Errorf("it takes a CPU of another chain: %v", err)

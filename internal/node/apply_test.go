@@ -95,7 +95,7 @@ func applied(t *testing.T, n *Node, text string) (string, error) {
 		t.Fatal(err)
 	}
 	var names []string
-	changes := l.Difference(c, p)
+	changes := l.Difference(c, p, Wrong{})
 	for _, change := range changes {
 		names = append(names, strings.TrimSpace(string(change.Action)+" "+change.What+" "+change.Name+" "+change.Refused))
 	}
@@ -174,7 +174,7 @@ func TestDifference(t *testing.T) {
 	} {
 		changed, p := planned(t, strings.Replace(pairYAML, c.from, c.to, 1))
 		var got []string
-		for _, change := range l.Difference(changed, p) {
+		for _, change := range l.Difference(changed, p, Wrong{}) {
 			got = append(got, strings.TrimSpace(strings.TrimSpace(string(change.Action)+" "+change.What+" "+change.Name)+" "+change.Refused))
 		}
 		if text := strings.Join(got, ", "); text != c.want {
@@ -214,7 +214,8 @@ func TestDifferenceOfQueues(t *testing.T) {
 		l := &Live{}
 		l.Chain, l.State.Plan = test.from()
 		l.State.Sandboxes = map[string]*runtime.Sandbox{"a": {}, "b": {}}
-		got := l.Difference(test.to())
+		c, p := test.to()
+		got := l.Difference(c, p, Wrong{})
 		if len(got) != 1 || !strings.Contains(string(got[0].Action)+got[0].Refused, test.want) {
 			t.Errorf("%s: %+v, want %q", test.name, got, test.want)
 		}

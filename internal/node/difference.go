@@ -41,6 +41,7 @@ type Change struct {
 	Name    string   `json:"name"`
 	Action  Action   `json:"action,omitempty"` // none: it is refused
 	Fields  []string `json:"fields,omitempty"` // of the file that differ
+	Why     string   `json:"why,omitempty"`    // what is wrong with it, if the file does not differ
 	Refused string   `json:"refused,omitempty"`
 }
 
@@ -135,9 +136,9 @@ func port(c *chain.Chain, function, name string) *chain.Port {
 	return nil
 }
 
-// Difference is the effect of applying a changed chain, planned as p. If any part
-// is refused, the whole chain is.
-func (l *Live) Difference(c *chain.Chain, p *plan.Plan) []Change {
+// Difference is the effect of applying a chain that may have changed, planned as p: also
+// what is wrong becomes as the chain says. If any part is refused, the whole chain is.
+func (l *Live) Difference(c *chain.Chain, p *plan.Plan, wrong Wrong) []Change {
 	changes := []Change{}
 	if c.Hosts != nil || l.Chain.Hosts != nil {
 		if fields := differing(c.Hosts, l.Chain.Hosts); len(fields) > 0 {
@@ -150,7 +151,7 @@ func (l *Live) Difference(c *chain.Chain, p *plan.Plan) []Change {
 		}
 	}
 	for _, f := range c.Functions {
-		if change := l.functionChange(f, p); change != nil {
+		if change := l.functionChange(f, p, wrong); change != nil {
 			changes = append(changes, *change)
 		}
 	}
@@ -160,7 +161,7 @@ func (l *Live) Difference(c *chain.Chain, p *plan.Plan) []Change {
 		}
 	}
 	for _, to := range p.Links {
-		if change := l.linkChange(c, to); change != nil {
+		if change := l.linkChange(c, to, wrong.link(to)); change != nil {
 			changes = append(changes, *change)
 		}
 	}
@@ -186,10 +187,10 @@ func (l *Live) pathChanges(c *chain.Chain) []Change {
 	return changes
 }
 
-func (l *Live) functionChange(f chain.Function, p *plan.Plan) *Change {
+func (l *Live) functionChange(f chain.Function, p *plan.Plan, wrong Wrong) *Change {
 	was := l.Chain.Function(f.Name)
-	if was == nil || l.State.Sandboxes[f.Name] == nil {
-		return &Change{What: kindFunction, Name: f.Name, Action: Add}
+	if was == nil || l.State.Sandboxes[f.Name] == nil || wrong.Sandboxes[f.Name] != "" {
+		return &Change{What: kindFunction, Name: f.Name, Action: Add, Why: wrong.Sandboxes[f.Name]}
 	}
 	change := &Change{What: kindFunction, Name: f.Name, Fields: differing(*was, f)}
 	others := slices.DeleteFunc(slices.Clone(change.Fields), func(field string) bool {
@@ -203,6 +204,8 @@ func (l *Live) functionChange(f chain.Function, p *plan.Plan) *Change {
 		change.Refused = fmt.Sprintf("the plan would move it from CPUs %v to %v", placed.CPUs, to.CPUs)
 	case !sameCommand(*was, f):
 		change.Action = Restart
+	case wrong.Commands[f.Name] != "":
+		change.Action, change.Why = Restart, wrong.Commands[f.Name]
 	case len(change.Fields) > 0:
 		change.Action = Update
 	default:
@@ -211,7 +214,17 @@ func (l *Live) functionChange(f chain.Function, p *plan.Plan) *Change {
 	return change
 }
 
-func (l *Live) linkChange(c *chain.Chain, to plan.Link) *Change {
+// link is what is wrong with a link: one of its ports, or the function that had it.
+func (w Wrong) link(l plan.Link) string {
+	for _, e := range l.Ends {
+		if why := w.Sandboxes[e.Function]; why != "" {
+			return why
+		}
+	}
+	return w.Links[l.Name]
+}
+
+func (l *Live) linkChange(c *chain.Chain, to plan.Link, wrong string) *Change {
 	was := l.State.Plan.Link(to.Name)
 	if was == nil {
 		change := l.checkLink(c, Change{What: kindLink, Name: to.Name, Action: Add}, to)
@@ -220,14 +233,14 @@ func (l *Live) linkChange(c *chain.Chain, to plan.Link) *Change {
 		}
 		return &change
 	}
-	change := Change{What: kindLink, Name: to.Name, Fields: differing(link(l.Chain, to.Name), link(c, to.Name))}
+	change := Change{What: kindLink, Name: to.Name, Fields: differing(link(l.Chain, to.Name), link(c, to.Name)), Why: wrong}
 	moves := hasBrokeredEnd(*was) && len(differing(ports(*was), ports(to))) == 0 && slices.Equal(queueing(*was), queueing(to)) && checkMove(was, &to) == nil
 	switch fields := differing(plumbing(*was), plumbing(to)); {
-	case len(fields) == 0 && len(change.Fields) == 0:
+	case len(fields) == 0 && len(change.Fields) == 0 && wrong == "":
 		return nil
-	case len(fields) == 0:
+	case len(fields) == 0 && wrong == "":
 		change.Action = Update
-	case moves:
+	case moves && wrong == "":
 		change.Action = Move
 	default:
 		change.Action = Replace

@@ -22,6 +22,7 @@ func (l *Live) LinkFaults() map[string]string {
 	if err != nil {
 		revivals = nil // unreadable: check the links' original processes
 	}
+	ports := l.portFaults()
 	for _, link := range l.State.Plan.Links {
 		var dead []string
 		for _, p := range l.processes(link.Name, revivals) {
@@ -34,6 +35,8 @@ func (l *Live) LinkFaults() map[string]string {
 			faults[link.Name] = strings.Join(dead, " and ") + " has ended: no packets pass" + l.prospect(link.Transport, revivals[link.Name])
 		case hasBrokeredEnd(link) && noBroker != "":
 			faults[link.Name] = noBroker
+		case ports[link.Name] != "":
+			faults[link.Name] = ports[link.Name] + ": dray apply, with the chain's file, makes the link again"
 		}
 	}
 	return faults

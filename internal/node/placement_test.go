@@ -33,7 +33,7 @@ func TestAPlacementStaysWhileAChainIsUp(t *testing.T) {
 			t.Errorf("%s would be planned on %q", f.Name, f.Host)
 		}
 	}
-	if changes := l.Difference(c, l.State.Plan); len(changes) > 0 {
+	if changes := l.Difference(c, l.State.Plan, Wrong{}); len(changes) > 0 {
 		t.Errorf("the same chain differs: %+v", changes)
 	}
 }

@@ -35,6 +35,16 @@ type supervised struct {
 	done     chan struct{}
 }
 
+// ended reports whether nobody starts the function's command again.
+func (r *supervised) ended() bool {
+	select {
+	case <-r.done:
+		return true
+	default:
+		return false
+	}
+}
+
 // sameCommand reports whether two versions of a function run the same command
 // identically.
 func sameCommand(a, b chain.Function) bool {
@@ -120,7 +130,8 @@ func (s *Supervisor) refresh(ctx context.Context, running map[string]*supervised
 	var gone []*supervised
 	for name, r := range running {
 		f := l.Chain.Function(name)
-		if f == nil || slices.Contains(l.State.Held, name) || !sameCommand(*f, r.function) {
+		again := slices.Contains(l.State.Unsettled, name) && r.ended() // a change starts it again
+		if f == nil || slices.Contains(l.State.Held, name) || !sameCommand(*f, r.function) || again {
 			gone = append(gone, r)
 			delete(running, name)
 		}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/drayage/dray/internal/function/runtime"
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/plan"
+	"github.com/drayage/dray/internal/spec/chain"
+)
+
+// Wrong is what is not as the chain says, with the reason of each.
+type Wrong struct {
+	Commands  map[string]string // by function: its command has ended, and nobody starts it again
+	Sandboxes map[string]string // by function: its network namespace is gone
+	Links     map[string]string // by link: a port is not in the kernel as it was made
+}
+
+// Wrong looks at what runs, and at the kernel.
+func (l *Live) Wrong(ctx context.Context) Wrong {
+	w := Wrong{Commands: map[string]string{}, Sandboxes: map[string]string{}, Links: l.portFaults()}
+	functions, _, err := l.Status()
+	for _, st := range functions {
+		if err == nil && (st.Phase == PhaseFailed || st.Phase == PhaseGone) {
+			w.Commands[st.Name] = st.failure().Error()
+		}
+	}
+	for name, err := range l.Check(ctx) {
+		w.Sandboxes[name] = err.Error()
+	}
+	return w
+}
+
+// portFaults compares the interfaces of the chain's ports with the kernel's, by link.
+// Addresses and routes that a function has added are its own affair.
+func (l *Live) portFaults() map[string]string {
+	faults := map[string]string{}
+	for _, link := range l.State.Plan.Links {
+		var wrong []string
+		for _, e := range link.Ends {
+			if text := l.portFault(link, e); text != "" {
+				wrong = append(wrong, fmt.Sprintf("port %s.%s %s", e.Function, e.Port, text))
+			}
+		}
+		if len(wrong) > 0 {
+			faults[link.Name] = strings.Join(wrong, ", ")
+		}
+	}
+	return faults
+}
+
+// portFault says what of a port's interface is not as it was made; empty: nothing, or it
+// is not known.
+func (l *Live) portFault(link plan.Link, e plan.End) string {
+	sandbox := l.State.Sandboxes[e.Function]
+	if e.Uplink != "" || e.Face != chain.FaceNetdev || sandbox == nil || !sandbox.Netns.Exists() || !l.ownInterface(link, e) {
+		return ""
+	}
+	now, err := sandbox.Netns.ReadLink(e.Port)
+	switch {
+	case host.LinkGone(err):
+		return "has no interface any more"
+	case err != nil:
+		return ""
+	case !bytes.Equal(now.MAC, e.MAC.HardwareAddr()):
+		return fmt.Sprintf("has the MAC address %s, not %s", now.MAC, e.MAC)
+	case now.MTU != cmp.Or(e.MTU, link.MTU):
+		return fmt.Sprintf("has an MTU of %d, not %d", now.MTU, cmp.Or(e.MTU, link.MTU))
+	case !now.Up:
+		return "is down"
+	case e.IP.IsValid() && !slices.Contains(now.Addrs, e.IP):
+		return fmt.Sprintf("has lost its address %s", e.IP)
+	}
+	return ""
+}
+
+// ownInterface reports whether a port has an interface of its own, which this host makes.
+func (l *Live) ownInterface(link plan.Link, e plan.End) bool {
+	driver, err := l.node.driver(link.Transport)
+	f := l.Chain.Function(e.Function)
+	if err != nil || f == nil || driver.Caps().SameNetns {
+		return false
+	}
+	rt, err := l.node.runtime(f.Runtime)
+	_, machine := rt.(runtime.Booter)
+	return err == nil && !machine
+}

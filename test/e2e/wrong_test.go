@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestWhatTheKernelShowsIsTheTruth: somebody changes a port, dray status says so, and
+// dray apply of the same file repairs it.
+func TestWhatTheKernelShowsIsTheTruth(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	const name = "truth"
+	file := b.file(pair{Name: name, Command: `[sleep, "1000"]`}.yaml())
+	b.want(0, "up", file)
+	defer func() { b.want(0, "down", name) }()
+	for change, says := range map[string]string{
+		"ip link delete p0":                              "has no interface any more",
+		"ip link set p0 down":                            "is down",
+		"ip link set p0 address 02:00:00:00:00:99":       "has the MAC address 02:00:00:00:00:99",
+		"ip link set p0 mtu 1400":                        "has an MTU of 1400, not 1500",
+		"ip addr flush dev p0":                           "has lost its address",
+		"ip link set p0 name other":                      "has no interface any more",
+		"ip link set p0 down && ip link set p0 mtu 9000": "port a.p0",
+	} {
+		b.want(0, "exec", name, "a", "--", "sh", "-c", change)
+		if r := b.want(0, "status", name); !strings.Contains(r.Stdout, says) || !strings.Contains(r.Stdout, "but 1 link not whole") {
+			t.Errorf("after %s, dray status says %s", change, r)
+		}
+		if r := b.want(0, "apply", file); !strings.Contains(r.Stdout, "replace") || !strings.Contains(r.Stdout, says) {
+			t.Errorf("after %s, dray apply says %s", change, r)
+		}
+		b.wantWhole(name)
+	}
+	// What a function adds to its own ports is no fault.
+	b.want(0, "exec", name, "a", "--", "sh", "-c", "ip addr add 192.0.2.1/24 dev p0 && ip route add 203.0.113.0/24 dev p0 && ip link add extra type veth")
+	b.wantWhole(name)
+	if r := b.want(0, "apply", file); !strings.Contains(r.Stdout, "nothing to change") {
+		t.Errorf("with an address more, dray apply says %s", r)
+	}
+}
+
+// TestAFunctionThatIsGoneIsStartedAgain by dray apply of the same file.
+func TestAFunctionThatIsGoneIsStartedAgain(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	const name = "gone"
+	file := b.file(pair{Name: name, Runtime: "runc", Command: `[sleep, "1000"]`}.yaml())
+	b.want(0, "up", file)
+	defer func() { b.want(0, "down", name) }()
+	killFunction(t, b, name, "a")
+	b.shows(name, "failed")
+	if r := b.want(0, "apply", file); !strings.Contains(r.Stdout, "restart") || !strings.Contains(r.Stdout, "function a ended with status 137") {
+		t.Errorf("dray apply says %s", r)
+	}
+	b.wantWhole(name)
+}
+
+// wantWhole checks that status reports no fault, and that packets pass.
+func (b *bench) wantWhole(chain string) {
+	b.t.Helper()
+	if r := b.want(0, "status", chain); strings.Contains(r.Stdout, ", but ") {
+		b.t.Errorf("%s", r)
+	}
+	peer := "198.18.0.2"
+	b.want(0, "exec", chain, "a", "--", "ping", "-c", "1", "-W", "20", peer)
+}
