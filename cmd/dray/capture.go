@@ -111,7 +111,7 @@ func (a *app) capture(ctx context.Context, chainName, name string, f captureFlag
 		return err
 	}
 	waits := time.AfterFunc(waitsSilently, func() { a.progress("Waiting until a process opens port %s", name) })
-	source, err := port.open(ctx, f.snaplen)
+	source, err := port.openWithin(ctx, f.duration, f.snaplen)
 	waits.Stop()
 	if err != nil {
 		return err
@@ -168,6 +168,23 @@ type captureSource struct {
 	snaplen int
 	reason  func() string // why it ended by itself; "" if it did not
 	close   func() error
+}
+
+// openWithin is open that gives up after a time, if it is not 0: then there is nothing to
+// capture.
+func (p *capturedPort) openWithin(ctx context.Context, most time.Duration, snaplen int) (*captureSource, error) {
+	opening := ctx
+	if most > 0 {
+		var cancel context.CancelFunc
+		opening, cancel = context.WithTimeout(ctx, most)
+		defer cancel()
+	}
+	source, err := p.open(opening, snaplen)
+	if err != nil && opening.Err() != nil && ctx.Err() == nil {
+		why := fmt.Sprintf("no process opened port %s.%s within %v", p.function, p.port.Name, most)
+		return &captureSource{Source: capture.Nothing{}, snaplen: snaplenMax, reason: func() string { return why }, close: func() error { return nil }}, nil
+	}
+	return source, err
 }
 
 // open captures in the function's libdray if that opens the port, else at its netdev.

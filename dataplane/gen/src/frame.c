@@ -164,3 +164,10 @@ void frame_turn(uint8_t *frame, uint32_t headers)
 		frame_exchange(ip + 12, ip + 16, 4);
 	frame_exchange(udp, udp + 2, 2);
 }
+
+void frame_answer(uint8_t *frame, uint32_t headers, const uint8_t *own_mac)
+{
+	frame_turn(frame, headers);
+	if (frame[6] & 1)
+		memcpy(frame + 6, own_mac, 6);
+}

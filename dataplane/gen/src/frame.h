@@ -258,4 +258,10 @@ static inline uint32_t frame_find(struct frame_seen *seen, const uint8_t *frame,
  */
 void frame_turn(uint8_t *frame, uint32_t headers);
 
+/*
+ * Turn a frame around to answer it from a port with this address. One to a group, such as a
+ * broadcast, is answered from the port's own: no group is a source (IEEE 802.3, 3.2.3).
+ */
+void frame_answer(uint8_t *frame, uint32_t headers, const uint8_t *own_mac);
+
 #endif

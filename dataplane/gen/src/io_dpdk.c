@@ -130,7 +130,7 @@ static unsigned dpdk_reply(struct io *io, struct io_buf *bufs, unsigned n)
 	for (unsigned i = 0; i < n; i++) {
 		uint8_t *frame = rte_pktmbuf_mtod(first[i], uint8_t *);
 
-		frame_turn(frame, bufs[i].headers);
+		frame_answer(frame, bufs[i].headers, io->address.from_mac);
 		frame_finish(frame, bufs[i].headers, bufs[i].length);
 	}
 	sent = transmit(p, 0, first, n);

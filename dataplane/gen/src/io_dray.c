@@ -133,7 +133,7 @@ static unsigned dray_reply(struct io *io, struct io_buf *bufs, unsigned n)
 	unsigned sent;
 
 	for (unsigned i = 0; i < n; i++) {
-		frame_turn(first[i].data, bufs[i].headers);
+		frame_answer(first[i].data, bufs[i].headers, io->address.from_mac);
 		frame_finish(first[i].data, bufs[i].headers, bufs[i].length);
 	}
 	sent = dray_tx_burst(p->port, 0, first, n);

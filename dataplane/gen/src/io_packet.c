@@ -177,7 +177,7 @@ static unsigned packet_reply(struct io *io, struct io_buf *bufs, unsigned n)
 
 		h->tp_len = bufs[i].length + bufs[i].headers;
 		memcpy(frame, bufs[i].data - bufs[i].headers, h->tp_len);
-		frame_turn(frame, bufs[i].headers);
+		frame_answer(frame, bufs[i].headers, io->address.from_mac);
 		frame_finish(frame, bufs[i].headers, bufs[i].length);
 	}
 	if (i && send_next(p, i) < 0)

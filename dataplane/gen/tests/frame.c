@@ -12,6 +12,7 @@ static void frames(void)
 				  .from_ip = {192, 0, 2, 1},
 				  .to_ip = {192, 0, 2, 2},
 				  .to_port = 5010};
+	static const uint8_t own[6] = {2, 0, 0, 0, 0, 9};
 	uint8_t f[98], before[98];
 	uint32_t sum = 0, headers;
 
@@ -30,6 +31,9 @@ static void frames(void)
 	frame_turn(f, 42);
 	frame_finish(f, 42, 56);
 	CHECK(memcmp(f, before, sizeof(f)) == 0);
+	memset(f, 0xff, 6);
+	frame_answer(f, 42, own);
+	CHECK(memcmp(f + 6, own, 6) == 0 && f[5] == 1); /* a broadcast is answered by one */
 	for (unsigned n = 0; n < 42; n++)
 		CHECK_EQ(frame_payload(f, n, &headers), 0);
 	f[14] = 0x46; /* options */

@@ -22,6 +22,7 @@
 struct net_owner {
 	struct pool pool; /* first: an owner of this kind is a pool */
 	int fd;
+	uint32_t frame_max; /* bytes without a tag */
 };
 
 #define NET_OWNER(h) ((struct net_owner *)(h))
@@ -36,8 +37,8 @@ static unsigned net_alloc(struct dray_owner *owner, struct dray_pkt *pkts, unsig
 	return got;
 }
 
-/* Insert the VLAN tag into the frame. */
-static bool insert_vlan(struct dray_pkt *p)
+/* Insert a VLAN tag into the frame. */
+static bool insert_tag(struct dray_pkt *p, uint16_t tpid, uint16_t tci)
 {
 	uint8_t *frame;
 
@@ -45,12 +46,32 @@ static bool insert_vlan(struct dray_pkt *p)
 		return false;
 	frame = dray_pkt_push(p, VLAN_BYTES);
 	memmove(frame, frame + VLAN_BYTES, 12);
-	frame[12] = 0x81;
-	frame[13] = 0x00;
-	frame[14] = (uint8_t)(p->vlan >> 8);
-	frame[15] = (uint8_t)p->vlan;
-	p->flags &= (uint16_t)~DRAY_PKT_VLAN;
+	frame[12] = (uint8_t)(tpid >> 8);
+	frame[13] = (uint8_t)tpid;
+	frame[14] = (uint8_t)(tci >> 8);
+	frame[15] = (uint8_t)tci;
 	return true;
+}
+
+/* The protocol that a frame's header names. */
+static uint16_t protocol(const struct dray_pkt *p)
+{
+	const uint8_t *frame = p->data;
+
+	return (uint16_t)(frame[12] << 8 | frame[13]);
+}
+
+/*
+ * Whether the kernel takes a frame of that length: the MTU, and with a tag of 802.1Q 4 bytes more
+ * (packet_snd in net/packet/af_packet.c).
+ */
+static bool fits(const struct net_owner *h, const struct dray_pkt *p)
+{
+	uint32_t most = h->frame_max;
+
+	if (p->length >= ETHERNET_BYTES && protocol(p) == ETH_P_8021Q)
+		most += VLAN_BYTES;
+	return p->length <= most;
 }
 
 /* Make a frame fit for a wire. false: it cannot be. */
@@ -64,7 +85,12 @@ static bool finish(const struct net_owner *h, struct dray_pkt *p)
 			return false;
 		p->flags &= (uint16_t)~DRAY_PKT_CSUM_NEEDED;
 	}
-	return !(p->flags & DRAY_PKT_VLAN) || insert_vlan(p);
+	if (p->flags & DRAY_PKT_VLAN) {
+		if (!insert_tag(p, ETH_P_8021Q, p->vlan))
+			return false;
+		p->flags &= (uint16_t)~DRAY_PKT_VLAN;
+	}
+	return fits(h, p);
 }
 
 /*
@@ -121,7 +147,21 @@ static unsigned net_send(struct dray_owner *owner, struct dray_pkt *pkts, unsign
 	return done;
 }
 
-static void read_aux(struct msghdr *msg, struct dray_pkt *p)
+/*
+ * A tag that the kernel took out of the frame. Only one of 802.1Q is described apart, for a packet
+ * has no room for another protocol; it goes back where it was. false: there is no room.
+ */
+static bool keep_tag(struct dray_pkt *p, const struct tpacket_auxdata *aux)
+{
+	if ((aux->tp_status & TP_STATUS_VLAN_TPID_VALID) && aux->tp_vlan_tpid != ETH_P_8021Q)
+		return insert_tag(p, aux->tp_vlan_tpid, aux->tp_vlan_tci);
+	p->flags |= DRAY_PKT_VLAN;
+	p->vlan = aux->tp_vlan_tci;
+	return true;
+}
+
+/* false: the frame cannot be described. */
+static bool read_aux(struct msghdr *msg, struct dray_pkt *p)
 {
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
 		struct tpacket_auxdata aux;
@@ -134,11 +174,10 @@ static void read_aux(struct msghdr *msg, struct dray_pkt *p)
 			p->flags |= DRAY_PKT_CSUM_NEEDED;
 		else if (aux.tp_status & TP_STATUS_CSUM_VALID)
 			p->flags |= DRAY_PKT_CSUM_GOOD;
-		if (aux.tp_status & TP_STATUS_VLAN_VALID) {
-			p->flags |= DRAY_PKT_VLAN;
-			p->vlan = aux.tp_vlan_tci;
-		}
+		if ((aux.tp_status & TP_STATUS_VLAN_VALID) && !keep_tag(p, &aux))
+			return false;
 	}
+	return true;
 }
 
 /* Keep the frames that came whole; returns how many there are. */
@@ -149,13 +188,13 @@ static unsigned keep(struct net_owner *h, struct mmsghdr *msgs, struct dray_pkt 
 	unsigned kept = 0;
 
 	for (unsigned i = 0; i < n; i++) {
-		if (msgs[i].msg_len == 0 || msgs[i].msg_len > pkts[i].room) {
+		pkts[i].length = msgs[i].msg_len;
+		if (pkts[i].length == 0 || pkts[i].length > pkts[i].room ||
+		    !read_aux(&msgs[i].msg_hdr, &pkts[i])) {
 			count(c, COUNT_RX_DROPPED, 1);
 			pool_give_back(&h->pool.owner, &pkts[i], 1);
 			continue;
 		}
-		pkts[i].length = msgs[i].msg_len;
-		read_aux(&msgs[i].msg_hdr, &pkts[i]);
 		bytes += pkts[i].length;
 		pkts[kept++] = pkts[i];
 	}
@@ -248,6 +287,7 @@ static int make_owner(struct dray_port *port, struct generation *gen, unsigned q
 		return ret;
 	*owner = &pool->owner;
 	NET_OWNER(*owner)->fd = gen->bells[q];
+	NET_OWNER(*owner)->frame_max = port->welcome.mtu + ETHERNET_BYTES;
 	return 0;
 }
 

@@ -54,6 +54,18 @@ type Result struct {
 	Start, End time.Time
 }
 
+// Nothing is the source of a port that nobody has opened: it has ended.
+type Nothing struct{}
+
+// Read implements Source.
+func (Nothing) Read(func(Packet) error) error { return ErrEnded }
+
+// Wait implements Source.
+func (Nothing) Wait(time.Duration) error { return nil }
+
+// Counts implements Source.
+func (Nothing) Counts() Counts { return Counts{} }
+
 // Summary describes a capture that has ended.
 type Summary struct {
 	Packets   uint64    `json:"packets"`
