@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,13 +21,14 @@ import (
 )
 
 func (a *app) execCommand() *cobra.Command {
+	var env []string
 	cmd := &cobra.Command{
-		Use:   "exec CHAIN FUNCTION [--] PROGRAM [ARG...]",
+		Use:   "exec [--env NAME=VALUE] CHAIN FUNCTION [--] PROGRAM [ARG...]",
 		Short: "Run a program inside a function",
 		Long: "Run a program inside a function, under the function's own limits and isolation, and return its exit code.\n" +
 			"If standard input, output and error are a terminal and dray is in the foreground, the program gets a\n" +
 			"terminal of the same size, except in a virtual machine.",
-		Example: "  dray exec f1-split du -- ip address\n  dray exec f1-split du sh",
+		Example: "  dray exec f1-split du -- ip address\n  dray exec f1-split du sh\n  dray exec --env LANG=C.UTF-8 f1-split du env",
 		Args:    args(cobra.MinimumNArgs(3)),
 
 		DisableFlagsInUseLine: true,
@@ -41,14 +43,36 @@ func (a *app) execCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.exec(cmd.Context(), live, argv[1], argv[2:])
+			variables, err := variables(env)
+			if err != nil {
+				return err
+			}
+			return a.exec(cmd.Context(), live, argv[1], variables, argv[2:])
 		},
 	}
+	cmd.Flags().StringArrayVarP(&env, "env", "e", nil, "add a variable, `NAME=VALUE`, to the program's environment; repeat it for more")
 	cmd.Flags().SetInterspersed(false) // the rest is the program's
 	return cmd
 }
 
-func (a *app) exec(ctx context.Context, live *node.Live, function string, argv []string) error {
+// variables reads NAME=VALUE texts. NAME alone has the value that it has here, as with
+// docker exec.
+func variables(texts []string) (map[string]string, error) {
+	all := map[string]string{}
+	for _, text := range texts {
+		name, value, given := strings.Cut(text, "=")
+		if !given {
+			value = os.Getenv(name)
+		}
+		if name == "" || strings.ContainsRune(text, 0) {
+			return nil, usageError("--env %q: write NAME=VALUE", text)
+		}
+		all[name] = value
+	}
+	return all, nil
+}
+
+func (a *app) exec(ctx context.Context, live *node.Live, function string, env map[string]string, argv []string) error {
 	stdio := runtime.Stdio{Stdin: os.Stdin, Stdout: a.out, Stderr: a.err}
 	if live.GivesTerminal(function) {
 		terminal, leave, err := rawTerminal(os.Stdin, a.out, a.err)
@@ -58,7 +82,7 @@ func (a *app) exec(ctx context.Context, live *node.Live, function string, argv [
 		defer leave()
 		stdio.Terminal = terminal
 	}
-	code, err := live.Exec(ctx, function, argv, stdio)
+	code, err := live.ExecWith(ctx, function, env, argv, stdio)
 	if err != nil || code == 0 {
 		return err
 	}

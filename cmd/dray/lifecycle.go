@@ -71,34 +71,59 @@ func (a *app) startAndCommit(ctx context.Context, live *node.Live) error {
 }
 
 func (a *app) downCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:     "down CHAIN",
+	var all bool
+	cmd := &cobra.Command{
+		Use:     "down CHAIN | --all",
 		Short:   "Stop a chain and remove everything it created",
-		Example: "  dray down f1-split",
-		Args:    args(cobra.ExactArgs(1)),
+		Example: "  dray down f1-split\n  dray down --all",
+		Args:    args(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, argv []string) error {
-			started := time.Now()
 			n, err := a.node()
-			if err != nil {
+			switch {
+			case err != nil:
 				return err
+			case all == (len(argv) == 1):
+				return usageError("name a chain, or give --all; `dray status` lists the chains")
+			case all:
+				return a.downAll(cmd.Context(), n)
 			}
-			kept, err := n.Down(cmd.Context(), argv[0])
-			if err != nil {
-				return err
-			}
-			if a.json {
-				return a.printJSON(schemaChain, struct {
-					Chain   string  `json:"chain"`
-					State   string  `json:"state"`
-					Seconds float64 `json:"seconds"`
-					node.Removal
-				}{argv[0], "down", time.Since(started).Seconds(), kept})
-			}
-			fmt.Fprintf(a.out, "%s is down (%.2f s)\n", argv[0], time.Since(started).Seconds())
-			a.printKept(kept)
-			return nil
+			return a.down(cmd.Context(), n, argv[0])
 		},
 	}
+	cmd.Flags().BoolVar(&all, "all", false, "every chain of this host")
+	return cmd
+}
+
+// downAll takes every chain down that it can.
+func (a *app) downAll(ctx context.Context, n *node.Node) error {
+	list, err := n.List()
+	errs := []error{err}
+	for _, found := range list {
+		if found.Condition != node.Foreign {
+			errs = append(errs, a.down(ctx, n, found.Chain))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (a *app) down(ctx context.Context, n *node.Node, name string) error {
+	started := time.Now()
+	kept, err := n.Down(ctx, name)
+	if err != nil {
+		return err
+	}
+	took := time.Since(started).Seconds()
+	if a.json {
+		return a.printJSON(schemaChain, struct {
+			Chain   string  `json:"chain"`
+			State   string  `json:"state"`
+			Seconds float64 `json:"seconds"`
+			node.Removal
+		}{name, "down", took, kept})
+	}
+	fmt.Fprintf(a.out, "%s is down (%.2f s)\n", name, took)
+	a.printKept(kept)
+	return nil
 }
 
 func (a *app) gcCommand() *cobra.Command {

@@ -41,7 +41,7 @@ type signalError struct{ syscall.Signal }
 func (e signalError) Error() string { return "signal: " + e.Signal.String() }
 
 // interruptible ends its context at a terminating signal, so that dray removes what
-// it made. A second Ctrl-C ends dray at once, and leaves the rest to gc.
+// it made. A second Ctrl-C ends dray at once, and names gc, which removes the rest.
 func interruptible() (context.Context, context.CancelFunc) {
 	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) { // nohup
@@ -51,9 +51,16 @@ func interruptible() (context.Context, context.CancelFunc) {
 	caught := make(chan os.Signal, 1)
 	signal.Notify(caught, signals...)
 	go func() {
-		if s, ok := (<-caught).(syscall.Signal); ok {
-			cancel(signalError{s})
-			signal.Reset(os.Interrupt)
+		s, ok := (<-caught).(syscall.Signal)
+		if !ok {
+			return
+		}
+		cancel(signalError{s})
+		for again := range caught {
+			if again == os.Interrupt {
+				fmt.Fprintln(os.Stderr, "dray: interrupted twice, and ended at once: `dray gc` removes what is left")
+				os.Exit(128 + int(syscall.SIGINT))
+			}
 		}
 	}()
 	// A reader that exits, such as head, must not kill dray in mid-step.

@@ -179,6 +179,11 @@ func (l *Live) LogTail(function string, lines int) string { return tail(l.LogFil
 
 // Exec runs a program inside a function and returns its exit status.
 func (l *Live) Exec(ctx context.Context, function string, argv []string, stdio runtime.Stdio) (int, error) {
+	return l.ExecWith(ctx, function, nil, argv, stdio)
+}
+
+// ExecWith is Exec with variables beside the function's own.
+func (l *Live) ExecWith(ctx context.Context, function string, env map[string]string, argv []string, stdio runtime.Stdio) (int, error) {
 	f, err := l.function(function)
 	if err != nil {
 		return 0, err
@@ -187,7 +192,7 @@ func (l *Live) Exec(ctx context.Context, function string, argv []string, stdio r
 	if err != nil {
 		return 0, err
 	}
-	return rt.Exec(ctx, l.spec(*f), argv, stdio)
+	return rt.Exec(ctx, l.spec(*f).With(env), argv, stdio)
 }
 
 // GivesTerminal reports if Exec supports a terminal in that function.

@@ -63,7 +63,8 @@ func (r *Runtime) execInside(ctx context.Context, s runtime.Spec, mark string, a
 	if err != nil {
 		return 0, err
 	}
-	args := append([]string{"exec", "--env", execMark + "=" + mark}, terminalFlags(stdio)...)
+	args := append([]string{"exec", "--env", execMark + "=" + mark}, envFlags(s.Function.Env)...)
+	args = append(args, terminalFlags(stdio)...)
 	if stdio.Stdin != nil {
 		args = append(args, "--interactive")
 	}

@@ -25,11 +25,14 @@ func (s Spec) InTerminal(t *Terminal) Spec {
 	if t == nil || t.Name == "" {
 		return s
 	}
-	env := maps.Clone(s.Function.Env)
-	if env == nil {
-		env = map[string]string{}
-	}
-	env["TERM"] = t.Name
+	return s.With(map[string]string{"TERM": t.Name})
+}
+
+// With is the function for a program with more variables in its environment.
+func (s Spec) With(variables map[string]string) Spec {
+	env := map[string]string{}
+	maps.Copy(env, s.Function.Env)
+	maps.Copy(env, variables)
 	s.Function.Env = env
 	return s
 }
