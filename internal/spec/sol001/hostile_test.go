@@ -39,7 +39,8 @@ func TestHostileDescriptors(t *testing.T) {
 		"import of other text":   {map[string]string{"d.yaml": small("x.yaml"), "x.yaml": "a: ["}, `"x.yaml" is not read: `},
 		"imports in a circle":    {map[string]string{"d.yaml": small("e.yaml"), "e.yaml": small("d.yaml, e.yaml")}, ""},
 		"many imports":           {map[string]string{"d.yaml": small(strings.Repeat("x, ", 10) + numbered(100)), "x": small("")}, ""},
-		"too many imports":       {manyFiles(), "a descriptor has more than 64 files"},
+		"too many imports":       {manyFiles(maxFiles+1, 0), "a descriptor has more than 64 files"},
+		"large imports":          {manyFiles(5, 900<<10), "a descriptor and its imports have at most 4194304 bytes"},
 		"types in a circle":      {map[string]string{"d.yaml": "node_types: {x: {derived_from: y}, y: {derived_from: x}}\n" + small("") + "    b: {type: x}\n"}, "b, of the type x, has no counterpart"},
 		"a VNF made of itself":   {map[string]string{"d.yaml": "node_types: {x: {derived_from: tosca.nodes.nfv.VNF}}\n" + small("") + "    b: {type: x}\n  substitution_mappings: {node_type: x}\n"}, ""},
 		"an alias of itself":     {map[string]string{"d.yaml": "x: &x [*x]\n" + small("")}, "refers to a value that contains it"},
@@ -149,12 +150,13 @@ func numbered(n int) string {
 	return strings.Join(all, ", ")
 }
 
-func manyFiles() map[string]string {
+// manyFiles is a descriptor that imports n files, with that many bytes of comments in each.
+func manyFiles(n, comment int) map[string]string {
 	files := map[string]string{}
 	var names []string
-	for i := range maxFiles + 1 {
+	for i := range n {
 		name := fmt.Sprintf("f%d.yaml", i)
-		files[name] = small("")
+		files[name] = small("") + "# " + strings.Repeat("x", comment) + "\n"
 		names = append(names, name)
 	}
 	files["d.yaml"] = small(strings.Join(names, ", "))

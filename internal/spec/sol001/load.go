@@ -5,6 +5,7 @@ package sol001
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path"
 	"strings"
@@ -16,6 +17,7 @@ import (
 // Limits of a descriptor's imports. Each file is read once, so imports may form a circle.
 const (
 	maxFiles   = 64
+	maxBytes   = 4 * parse.MaxSize // of all files together; parsed, they take many times as much
 	maxDerived = 32 // steps from a type to a type of SOL001
 )
 
@@ -35,6 +37,7 @@ type template struct {
 type loader struct {
 	src       *Source
 	notes     *notes
+	bytes     int               // read so far
 	templates []*template       // the entry first
 	derived   map[string]string // by type of the imported files: the type that it is derived from
 	products  map[string]string // by type of the imported files: the default of its product_name
@@ -108,6 +111,9 @@ func (l *loader) read(name string) (*template, error) {
 	data, err := l.src.read(name, parse.MaxSize)
 	if err != nil {
 		return nil, err
+	}
+	if l.bytes += len(data); l.bytes > maxBytes {
+		return nil, fmt.Errorf("a descriptor and its imports have at most %d bytes", maxBytes)
 	}
 	file := l.src.label(name)
 	l.notes.file(file)
