@@ -24,7 +24,7 @@ func (p *Plan) pathLink(path Path) Link {
 	first, last := path.Steps[0], path.Steps[len(path.Steps)-1]
 	l := Link{
 		Name: path.Name, Ends: []End{p.End(first.Link, first.Out), p.End(last.Link, last.In)},
-		Traffic: chain.TrafficUDP, Load: path.Load, Evidence: path.Evidence, Requires: path.Requires,
+		Traffic: chain.TrafficUDP, MTU: slices.Min(p.room(path)), Load: path.Load, Evidence: path.Evidence, Requires: path.Requires,
 		Course: &Course{
 			Through: path.Through(), Forward: path.Directions == chain.DirectionsForward,
 			Next: [2]End{p.End(first.Link, first.In), p.End(last.Link, last.Out)}, GTPU: path.GTPU,
@@ -34,14 +34,10 @@ func (p *Plan) pathLink(path Path) Link {
 	for _, s := range path.Steps {
 		over := p.Link(s.Link)
 		ways = append(ways, over.Transport)
-		if l.MTU == 0 || over.MTU < l.MTU {
-			l.MTU = over.MTU
-		}
 		l.Hosts = append(l.Hosts, over.Hosts...)
 	}
 	if path.GTPU != nil {
 		// As long in both directions, without what a tunnel adds.
-		l.MTU -= path.GTPU.Headers()
 		l.Frame = l.MTU + ethernet + checksum
 	}
 	slices.Sort(l.Hosts)

@@ -67,6 +67,9 @@ func (p *planner) planPath(c *chain.Path) {
 	if r.MinBitrate > 0 {
 		path.Evidence = append(path.Evidence, path.judgeBitrate())
 	}
+	if r.MTU > 0 {
+		path.Evidence = append(path.Evidence, p.plan.judgeMTU(path))
+	}
 	p.plan.Paths = append(p.plan.Paths, path)
 	p.violatePath(c, &path)
 }
@@ -215,6 +218,9 @@ func (p *planner) violatePath(c *chain.Path, path *Path) {
 		if ev.Expected == unknown {
 			v.Reason = "its links have no evidence for this: " + ev.Source
 			v.Fix = "ask for less, or set on_infeasible: warn under policy to measure it anyway"
+		}
+		if ev.Requirement == "mtu" {
+			v.Reason, v.Fix = fmt.Sprintf("a user's packet of at most %s fits into %s", ev.Expected, ev.Source), p.plan.widen(*path)+", or require less"
 		}
 		p.violate(v)
 	}

@@ -32,5 +32,9 @@ func (g Draygen) pathMTU(ctx context.Context, t record.Trial, from, to Endpoint,
 	}
 	var err error
 	t.PathMTU, err = findMTU(probe, smallest, p.MTU)
+	if t.PathMTU != nil && p.Encap != nil { // the user's packet counts, not what carries it
+		t.PathMTU.Wanted -= p.Encap.Headers
+		t.PathMTU.Largest = max(0, t.PathMTU.Largest-p.Encap.Headers)
+	}
 	return t, err
 }

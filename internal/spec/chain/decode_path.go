@@ -45,6 +45,8 @@ var pathRequiresFields = []parse.Field[Requires]{
 		schema.Ref("ratio"), decodeLossRatio, func(r *Requires) **units.Ratio { return &r.LossRatio }),
 	parse.PositiveField("min_bitrate", "The minimum throughput in each direction that is judged.",
 		schema.Ref("bitrate"), units.ParseBitrate, func(r *Requires) *units.Bitrate { return &r.MinBitrate }),
+	parse.IntegerField("mtu", "The size of a user's IP packet, in bytes, that must pass without fragmentation: what the path's tunnels add does not count.",
+		minMTU, maxMTU, func(r *Requires) *int { return &r.MTU }).As(schema.Ref("mtu")),
 }
 
 func decodePaths(d *parse.Decoder, n *yaml.Node, c *Chain) {
@@ -92,6 +94,6 @@ func decodePathRequires(d *parse.Decoder, n *yaml.Node, p *Path) {
 		d.Fail(values["percentile"], "add latency, or remove it", "percentile has nothing to apply to")
 	}
 	if values != nil && len(values) == 0 {
-		d.Fail(parse.Deref(n), "state a latency, a packet_loss_ratio or a min_bitrate", "the path requires nothing")
+		d.Fail(parse.Deref(n), "state a latency, a packet_loss_ratio, a min_bitrate or an mtu", "the path requires nothing")
 	}
 }

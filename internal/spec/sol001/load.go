@@ -18,7 +18,7 @@ import (
 const (
 	maxFiles   = 64
 	maxBytes   = 4 * parse.MaxSize // of all files together; parsed, they take many times as much
-	maxDerived = 32 // steps from a type to a type of SOL001
+	maxDerived = 32                // steps from a type to a type of SOL001
 )
 
 // template is one service template.

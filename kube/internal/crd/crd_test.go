@@ -260,7 +260,7 @@ func TestWrongObjectsAreRefused(t *testing.T) {
 		{"{qdisc: slot, slot: 1ms}", "{qdisc: codel, rate: 1Mbps}", "spec.links[2].qos.classes[0].child.rate"},
 		{"child: {qdisc: fq_codel, limit: 100}", "child: {qdisc: fq_codel, at: switch}", "spec.links[1].qos.child.at"},
 		{"name: ul", "name: dl", `spec.paths[1]: Duplicate value: {"name":"dl"}`},
-		{"requires: {min_bitrate: 1Mbps}", "requires: {}", "the path requires nothing: state a latency, a packet_loss_ratio or a min_bitrate"},
+		{"requires: {min_bitrate: 1Mbps}", "requires: {}", "the path requires nothing: state a latency, a packet_loss_ratio, a min_bitrate or an mtu"},
 		{"requires: {min_bitrate: 1Mbps}", "requires: {min_bitrate: 1Mbps, percentile: 99}", "percentile has nothing to apply to: add latency, or remove it"},
 		{"requires: {min_bitrate: 1Mbps}", "requires: {min_bitrate: 1Mbps, mtu: 1500}", "spec.paths[1].requires.mtu"},
 		{"from: a.p1", "from: a", "spec.paths[1].from"},

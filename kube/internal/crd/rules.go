@@ -163,8 +163,8 @@ var (
 		Message: "percentile has nothing to apply to: add latency or packet_delay_variation, or remove it",
 	}
 	pathRequires = apiextensionsv1.ValidationRule{
-		Rule:    `has(self.latency) || has(self.packet_loss_ratio) || has(self.min_bitrate)`,
-		Message: "the path requires nothing: state a latency, a packet_loss_ratio or a min_bitrate",
+		Rule:    `has(self.latency) || has(self.packet_loss_ratio) || has(self.min_bitrate) || has(self.mtu)`,
+		Message: "the path requires nothing: state a latency, a packet_loss_ratio, a min_bitrate or an mtu",
 	}
 	percentileOfLatency = apiextensionsv1.ValidationRule{
 		Rule:    `!has(self.percentile) || has(self.latency)`,
