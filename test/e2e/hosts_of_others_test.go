@@ -6,6 +6,7 @@ import (
 	"context"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -101,4 +102,38 @@ func (b *bench) shows(chain, text string) {
 		}
 	}
 	b.t.Errorf("dray status does not come to %q: %s", text, r)
+}
+
+// TestFileSystemsBelowUsrAndOpt: functions and switches in containers see them, and cannot
+// write to them.
+func TestFileSystemsBelowUsrAndOpt(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	opt, err := os.MkdirTemp("/opt", "dray-e2e-")
+	testenv.Must(t, err)
+	t.Cleanup(func() { testenv.Must(t, os.RemoveAll(opt)) })
+	for face, transport := range map[string]string{"netdev": "veth", "native": "ovs-dray"} {
+		file := b.file(pair{Name: "mounts", Runtime: "runc", Face: face, Transport: transport, Command: `[sleep, "1000"]`}.yaml())
+		r := b.inOwnMounts(`
+mount -t tmpfs outer `+opt+` && mkdir `+opt+`/inner && mount -t tmpfs inner `+opt+`/inner && chmod 1777 `+opt+`/inner && echo here >`+opt+`/inner/file
+mount -t tmpfs games /usr/games
+"$dray" up `+file+` >&2
+"$dray" exec mounts a -- cat `+opt+`/inner/file
+"$dray" exec mounts a -- sh -c '! touch `+opt+`/inner/new' 2>/dev/null
+"$dray" down mounts >&2`)
+		if r.Code != 0 || strings.TrimSpace(r.Stdout) != "here" {
+			t.Errorf("%s: %s", transport, r)
+		}
+	}
+}
+
+// inOwnMounts runs a script in a mount namespace of its own; $dray is the program.
+func (b *bench) inOwnMounts(script string) result {
+	b.t.Helper()
+	cmd := b.command(context.Background(), script)
+	unshare, err := exec.LookPath("unshare")
+	testenv.Must(b.t, err)
+	cmd.Path, cmd.Args = unshare, []string{"unshare", "--mount", "--propagation", "private", "sh", "-ec", script}
+	cmd.Env = append(cmd.Env, "dray="+program)
+	return b.ended(cmd)
 }
