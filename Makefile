@@ -226,6 +226,10 @@ bench-iq: bench-programs ## measure I/Q samples through libdray_iq beside ZeroMQ
 	@dataplane/build.sh --tests iq plain bench/dray-iq-probe
 	@out/bench iq $(filter --quick,$(BENCH)) --json out/bench-iq.json
 
+.PHONY: bench-scale
+bench-scale: build ## what 50 to 1,000 functions of one chain cost this host, in two minutes (as root)
+	@scripts/bench-scale.sh
+
 # The bench, and the programs that measure libdray for it.
 .PHONY: bench-programs
 bench-programs:

@@ -109,17 +109,18 @@ func (b *bench) shows(chain, text string) {
 func TestFileSystemsBelowUsrAndOpt(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
+	b.env = append(b.env, "DRAY_LIB="+filepath.Dir(testenv.Built(t, "librte_net_dray.so")))
 	opt, err := os.MkdirTemp("/opt", "dray-e2e-")
 	testenv.Must(t, err)
 	t.Cleanup(func() { testenv.Must(t, os.RemoveAll(opt)) })
 	for face, transport := range map[string]string{"netdev": "veth", "native": "ovs-dray"} {
 		file := b.file(pair{Name: "mounts", Runtime: "runc", Face: face, Transport: transport, Command: `[sleep, "1000"]`}.yaml())
 		r := b.inOwnMounts(`
-mount -t tmpfs outer `+opt+` && mkdir `+opt+`/inner && mount -t tmpfs inner `+opt+`/inner && chmod 1777 `+opt+`/inner && echo here >`+opt+`/inner/file
+mount -t tmpfs outer ` + opt + ` && mkdir ` + opt + `/inner && mount -t tmpfs inner ` + opt + `/inner && chmod 1777 ` + opt + `/inner && echo here >` + opt + `/inner/file
 mount -t tmpfs games /usr/games
-"$dray" up `+file+` >&2
-"$dray" exec mounts a -- cat `+opt+`/inner/file
-"$dray" exec mounts a -- sh -c '! touch `+opt+`/inner/new' 2>/dev/null
+"$dray" up ` + file + ` >&2
+"$dray" exec mounts a -- cat ` + opt + `/inner/file
+"$dray" exec mounts a -- sh -c '! touch ` + opt + `/inner/new' 2>/dev/null
 "$dray" down mounts >&2`)
 		if r.Code != 0 || strings.TrimSpace(r.Stdout) != "here" {
 			t.Errorf("%s: %s", transport, r)
