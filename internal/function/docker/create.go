@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/drayage/dray/internal/function/child"
 	"github.com/drayage/dray/internal/function/dockercli"
@@ -13,8 +14,12 @@ import (
 	"github.com/drayage/dray/internal/host"
 )
 
-// create always runs a client that makes a container to its end: the daemon would
-// finish the work of a killed client later, unobserved.
+// creationLimit bounds the time to make a container, whose image is already here.
+var creationLimit = 5 * time.Minute
+
+// create runs a client that makes a container to its end, whoever interrupts: the daemon
+// would finish the work of a killed client later, unobserved. Only a daemon that hangs is
+// not waited for.
 func (r *Runtime) create(s runtime.Spec, args ...string) error {
 	cmd := r.Client.Command(context.Background(), args...)
 	var errs bytes.Buffer
@@ -23,8 +28,12 @@ func (r *Runtime) create(s runtime.Spec, args ...string) error {
 	if err != nil {
 		return err
 	}
+	hangs := time.AfterFunc(creationLimit, func() { _ = child.KillSession(c.PID()) })
 	code, err := c.Wait()
-	if err == nil && code != 0 {
+	switch {
+	case !hangs.Stop():
+		err = &dockercli.Error{Verb: args[0], Err: r.Client.Hangs(creationLimit)}
+	case err == nil && code != 0:
 		err = &dockercli.Error{Verb: args[0], Stderr: errs.String(), Err: fmt.Errorf("exit status %d", code)}
 	}
 	return err

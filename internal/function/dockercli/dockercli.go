@@ -90,11 +90,16 @@ func (c Client) Output(ctx context.Context, args ...string) (string, error) {
 	case ctx.Err() != nil:
 		err = ctx.Err()
 	case errors.Is(err, context.DeadlineExceeded):
-		err = host.Fault{
-			Why: fmt.Sprintf("the daemon at %s does not answer within %v", c.Host, AnswerLimit), Fix: "restart it, or set DOCKER_HOST to another", Cause: context.DeadlineExceeded,
-		}
+		err = c.Hangs(AnswerLimit)
 	}
 	return "", &Error{Verb: args[0], Stderr: answer.Err, Err: err}
+}
+
+// Hangs is the error of a daemon that has not answered for so long.
+func (c Client) Hangs(limit time.Duration) error {
+	return host.Fault{
+		Why: fmt.Sprintf("the daemon at %s does not answer within %v", c.Host, limit), Fix: "restart it, or set DOCKER_HOST to another", Cause: context.DeadlineExceeded,
+	}
 }
 
 // SocketGone reports whether the daemon's socket is missing: its containers can
