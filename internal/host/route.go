@@ -66,6 +66,30 @@ func (n Netns) AddRoute(to netip.Prefix, hop Hop) error {
 	})
 }
 
+// LinkWith is the interface that has an address; "": none.
+func (n Netns) LinkWith(addr netip.Addr) (string, error) {
+	nl, err := n.handle()
+	if err != nil {
+		return "", err
+	}
+	defer nl.Close()
+	all, err := dump(func() ([]netlink.Addr, error) { return nl.AddrList(nil, netlink.FAMILY_ALL) })
+	if err != nil {
+		return "", fmt.Errorf("addresses in %s: %w", n, err)
+	}
+	for _, a := range all {
+		if ip, ok := netip.AddrFromSlice(a.IP); !ok || ip.Unmap() != addr {
+			continue
+		}
+		l, err := nl.LinkByIndex(a.LinkIndex)
+		if err != nil {
+			return "", fmt.Errorf("the interface with address %s in %s: %w", addr, n, err)
+		}
+		return l.Attrs().Name, nil
+	}
+	return "", nil
+}
+
 // ReadRoute is the interface by which packets for that address leave.
 func (n Netns) ReadRoute(to netip.Addr) (string, error) {
 	nl, err := n.handle()

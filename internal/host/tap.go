@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"net"
 	"time"
 	"unsafe"
 
@@ -35,11 +34,11 @@ type TappedPacket struct {
 // accepts; without one, everything.
 func OpenPacketTap(n Netns, name string, filter []unix.SockFilter) (*PacketTap, error) {
 	t := &PacketTap{fd: -1, control: make([]byte, 512)}
-	err := n.Do(func() error {
-		link, err := net.InterfaceByName(name)
-		if err != nil {
-			return err
-		}
+	link, err := n.ReadLink(name)
+	if err != nil {
+		return nil, err
+	}
+	err = n.Do(func() error {
 		// No protocol yet: nothing arrives before bind.
 		t.fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 		if err != nil {

@@ -56,7 +56,7 @@ func Load(root, module string) ([]Package, error) {
 	}
 }
 
-// systemCalls finds a file's uses of the packages unix, syscall and os/exec, by any
+// systemCalls finds a file's uses of the packages unix, syscall, os/exec and net, by any
 // import name.
 func systemCalls(file string) ([]Call, error) {
 	fset := token.NewFileSet()
@@ -70,7 +70,7 @@ func systemCalls(file string) ([]Call, error) {
 		if err != nil {
 			return nil, err
 		}
-		canonical := map[string]string{"golang.org/x/sys/unix": "unix", "syscall": "syscall", "os/exec": "exec"}[path]
+		canonical := map[string]string{"golang.org/x/sys/unix": "unix", "syscall": "syscall", "os/exec": "exec", "net": "net"}[path]
 		if canonical == "" {
 			continue
 		}

@@ -84,7 +84,7 @@ var Repository = Rules{
 		{"github.com/spf13/cobra", []string{"cmd/..."}, "only programs have a command line"},
 		{"golang.org/x/term", []string{"cmd/..."}, "only programs have a terminal"},
 	},
-	Calls: slices.Concat(kernelCalls, commands),
+	Calls: slices.Concat(kernelCalls, commands, Dumps),
 }
 
 // commands start programs that live on, or that somebody else waits for. All others run as
@@ -93,6 +93,17 @@ var commands = []Guard{
 	{"exec.Command", starters, "host.Helper runs programs that answer and end"},
 	{"exec.CommandContext", starters, "host.Helper runs programs that answer and end"},
 }
+
+// Dumps list all interfaces, and do not see that the kernel interrupted the list: an interface
+// that is there all the time may be missing from it.
+var Dumps = []Guard{
+	{"net.Interfaces", suites, "host.Netns repeats a list that the kernel interrupted"},
+	{"net.InterfaceAddrs", suites, "host.Netns repeats a list that the kernel interrupted"},
+	{"net.InterfaceByName", suites, "host.Netns asks for one interface"},
+	{"net.InterfaceByIndex", suites, "host.Netns asks for one interface"},
+}
+
+var suites = []string{"internal/link/transporttest", "internal/function/runtimetest"}
 
 var starters = []string{
 	"internal/host/...",                           // the helper itself, a holder of namespaces, and runc for functions that live on

@@ -44,18 +44,17 @@ type socket struct {
 // frames to that address and to groups, and sets the interface to accept them.
 func openSocket(ns host.Netns, name string, mac net.HardwareAddr) (*socket, error) {
 	s := &socket{name: name, fd: -1}
-	err := ns.Do(func() error { return s.open(mac) })
+	link, err := ns.ReadLink(name)
+	if err == nil {
+		err = ns.Do(func() error { return s.open(link.Index, mac) })
+	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("packet socket on %s in %s: %w", name, ns, err), s.close())
 	}
 	return s, nil
 }
 
-func (s *socket) open(mac net.HardwareAddr) error {
-	iface, err := net.InterfaceByName(s.name)
-	if err != nil {
-		return err
-	}
+func (s *socket) open(index int, mac net.HardwareAddr) (err error) {
 	// Protocol 0: queue nothing before the filter is attached.
 	s.fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
@@ -69,11 +68,11 @@ func (s *socket) open(mac net.HardwareAddr) error {
 	// Best effort: without the privilege, the host's limit applies.
 	_ = unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, receiveBuffer)
 	if mac != nil {
-		if err := s.accept(iface.Index, mac); err != nil {
+		if err := s.accept(index, mac); err != nil {
 			return err
 		}
 	}
-	return unix.Bind(s.fd, &unix.SockaddrLinklayer{Protocol: networkOrder(unix.ETH_P_ALL), Ifindex: iface.Index})
+	return unix.Bind(s.fd, &unix.SockaddrLinklayer{Protocol: networkOrder(unix.ETH_P_ALL), Ifindex: index})
 }
 
 // accept limits the socket to frames for the port, and makes the interface

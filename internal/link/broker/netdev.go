@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
-	"net"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -43,11 +42,12 @@ func (w Watched) PacketSockets(e *End, queues int) (fds []int, err error) {
 			fds, err = nil, fmt.Errorf("packet sockets on %s in namespace %q: %w", e.Interface, e.Netns, err)
 		}
 	}()
-	err = host.Netns{Path: e.Netns}.Do(func() error {
-		device, err := net.InterfaceByName(e.Interface)
-		if err != nil {
-			return err
-		}
+	ns := host.Netns{Path: e.Netns}
+	device, err := ns.ReadLink(e.Interface)
+	if err != nil {
+		return nil, err
+	}
+	err = ns.Do(func() error {
 		if err := checkHeldSockets(e, w.Sockets); err != nil {
 			return err
 		}

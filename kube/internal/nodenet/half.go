@@ -134,22 +134,11 @@ func deviceOf(addr netip.Addr) (string, error) {
 	if !addr.Is4() {
 		return "", fmt.Errorf("the address of this node is %s: tunnels need an IPv4 address", addr)
 	}
-	all, err := net.Interfaces()
-	if err != nil {
-		return "", err
+	name, err := host.HostNetns.LinkWith(addr)
+	if err == nil && name == "" {
+		err = fmt.Errorf("no interface has the node's address %s: dray-net needs hostNetwork", addr)
 	}
-	for _, i := range all {
-		addrs, err := i.Addrs()
-		if err != nil {
-			return "", err
-		}
-		for _, a := range addrs {
-			if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr() == addr {
-				return i.Name, nil
-			}
-		}
-	}
-	return "", fmt.Errorf("no interface has the node's address %s: dray-net needs hostNetwork", addr)
+	return name, err
 }
 
 func closeAll(fds []int) {

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"net"
 	"runtime"
 	"unsafe"
 
@@ -47,15 +46,15 @@ func openTap(at host.Netns, device string) (t *tap, err error) {
 	if t.program, err = loadTap(t.records); err != nil {
 		return t, fmt.Errorf("load a program that stamps probes: %w", err)
 	}
-	return t, at.Do(func() error { return t.open(device) })
+	link, err := at.ReadLink(device)
+	if err != nil {
+		return t, err
+	}
+	return t, at.Do(func() error { return t.open(link.Index) })
 }
 
 // open opens the sockets; the caller's thread is in the namespace.
-func (t *tap) open(device string) error {
-	i, err := net.InterfaceByName(device)
-	if err != nil {
-		return err
-	}
+func (t *tap) open(index int) (err error) {
 	for _, fd := range []*int{&t.socket, &t.sender} {
 		if *fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0); err != nil {
 			return err
@@ -68,10 +67,10 @@ func (t *tap) open(device string) error {
 		return err
 	}
 	every := int(binary.BigEndian.Uint16(binary.NativeEndian.AppendUint16(nil, unix.ETH_P_ALL)))
-	if err := unix.Bind(t.socket, &unix.SockaddrLinklayer{Protocol: uint16(every), Ifindex: i.Index}); err != nil {
+	if err := unix.Bind(t.socket, &unix.SockaddrLinklayer{Protocol: uint16(every), Ifindex: index}); err != nil {
 		return err
 	}
-	return unix.Bind(t.sender, &unix.SockaddrLinklayer{Ifindex: i.Index})
+	return unix.Bind(t.sender, &unix.SockaddrLinklayer{Ifindex: index})
 }
 
 func (t *tap) close() {

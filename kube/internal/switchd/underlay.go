@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/kube/internal/nodeswitch"
 )
 
@@ -33,17 +34,13 @@ type route struct {
 }
 
 func readUnderlay(device string) (*underlay, error) {
-	i, err := net.InterfaceByName(device)
-	if err != nil {
-		return nil, fmt.Errorf("interface %s: %w", device, err)
-	}
-	addrs, err := i.Addrs()
+	i, err := host.HostNetns.ReadLink(device)
 	if err != nil {
 		return nil, err
 	}
-	u := &underlay{mac: i.HardwareAddr, mtu: i.MTU}
-	for _, a := range addrs {
-		if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Is4() && !u.addr.IsValid() {
+	u := &underlay{mac: i.MAC, mtu: i.MTU}
+	for _, p := range i.Addrs {
+		if p.Addr().Is4() && !u.addr.IsValid() {
 			u.addr = p.Addr()
 		}
 	}

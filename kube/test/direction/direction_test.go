@@ -64,7 +64,7 @@ func rules(t *testing.T) depcheck.Rules {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return depcheck.Rules{Module: module, Rooms: rooms(string(readme))}
+	return depcheck.Rules{Module: module, Rooms: rooms(string(readme)), Calls: depcheck.Dumps}
 }
 
 func TestPackagesDependAsTheTableSays(t *testing.T) {
