@@ -115,12 +115,12 @@ func TestFileSystemsBelowUsrAndOpt(t *testing.T) {
 	t.Cleanup(func() { testenv.Must(t, os.RemoveAll(opt)) })
 	for face, transport := range map[string]string{"netdev": "veth", "native": "ovs-dray"} {
 		file := b.file(pair{Name: "mounts", Runtime: "runc", Face: face, Transport: transport, Command: `[sleep, "1000"]`}.yaml())
-		r := b.inOwnMounts(`
-mount -t tmpfs outer ` + opt + ` && mkdir ` + opt + `/inner && mount -t tmpfs inner ` + opt + `/inner && chmod 1777 ` + opt + `/inner && echo here >` + opt + `/inner/file
+		r := b.inOwn("--mount", `
+mount -t tmpfs outer `+opt+` && mkdir `+opt+`/inner && mount -t tmpfs inner `+opt+`/inner && chmod 1777 `+opt+`/inner && echo here >`+opt+`/inner/file
 mount -t tmpfs games /usr/games
-"$dray" up ` + file + ` >&2
-"$dray" exec mounts a -- cat ` + opt + `/inner/file
-"$dray" exec mounts a -- sh -c '! touch ` + opt + `/inner/new' 2>/dev/null
+"$dray" up `+file+` >&2
+"$dray" exec mounts a -- cat `+opt+`/inner/file
+"$dray" exec mounts a -- sh -c '! touch `+opt+`/inner/new' 2>/dev/null
 "$dray" down mounts >&2`)
 		if r.Code != 0 || strings.TrimSpace(r.Stdout) != "here" {
 			t.Errorf("%s: %s", transport, r)
@@ -128,13 +128,14 @@ mount -t tmpfs games /usr/games
 	}
 }
 
-// inOwnMounts runs a script in a mount namespace of its own; $dray is the program.
-func (b *bench) inOwnMounts(script string) result {
+// inOwn runs a script in a namespace of its own, which an option of unshare names; $dray is the
+// program.
+func (b *bench) inOwn(namespace, script string) result {
 	b.t.Helper()
 	cmd := b.command(context.Background(), script)
 	unshare, err := exec.LookPath("unshare")
 	testenv.Must(b.t, err)
-	cmd.Path, cmd.Args = unshare, []string{"unshare", "--mount", "--propagation", "private", "sh", "-ec", script}
+	cmd.Path, cmd.Args = unshare, []string{"unshare", namespace, "sh", "-ec", script}
 	cmd.Env = append(cmd.Env, "dray="+program)
 	return b.ended(cmd)
 }
