@@ -221,9 +221,10 @@ func (l *links) portOf(c *claims.Claim, p *claims.Port) nodenet.Port {
 	return port
 }
 
-// brokered reports whether libdray opens a port of the link.
+// brokered reports whether libdray opens a port of the link on this node.
 func (w *wish) brokered() bool {
-	return !w.meets && w.switched == nil && slices.ContainsFunc(w.spec.Ends, transport.End.Brokered)
+	here := func(e transport.End) bool { return e.Socket != "" && e.Brokered() }
+	return !w.meets && w.switched == nil && slices.ContainsFunc(w.spec.Ends, here)
 }
 
 // served is a wish as the broker's link. Until the other node says where it receives,
@@ -293,8 +294,8 @@ type tunnels struct {
 	to      map[string]v1alpha1.Tunnel // where links that are served send to another node
 }
 
-// apply makes the broker serve exactly the links that the claims ask for, and dray-net
-// exactly the halves. It changes nothing at a link that is as it should be. Halves are
+// apply makes the broker serve exactly the links of which libdray opens a port on this node, and
+// dray-net exactly the halves. It changes nothing at a link that is as it should be. Halves are
 // made before the broker's links move to them, and removed after these have left them.
 func (l *links) apply(ctx context.Context, all []claims.Claim) (applied, error) {
 	client, err := l.broker(ctx)
@@ -310,7 +311,7 @@ func (l *links) apply(ctx context.Context, all []claims.Claim) (applied, error) 
 	l.switchLinks(ctx, all, wishes, received, found)
 	l.arrange(ctx, all, wishes, found)
 	for _, s := range status {
-		if _, ok := wishes[s.Name]; !ok {
+		if w := wishes[s.Name]; w == nil || !w.brokered() {
 			l.log.Info("link removed", "link", s.Name)
 			err = errors.Join(err, client.Remove(ctx, s.Name))
 		}

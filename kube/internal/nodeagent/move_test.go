@@ -80,7 +80,11 @@ func (p *pretendedNet) answer(c net.Conn) {
 	if q.Apply != nil {
 		p.halves = q.Apply.Halves
 		for _, h := range p.halves {
-			r.Made = append(r.Made, nodenet.Made{Name: h.Name, Error: p.fault})
+			made := nodenet.Made{Name: h.Name, Error: p.fault}
+			if h.Tunnel == nodenet.TunnelWanted {
+				made.VNI = 9
+			}
+			r.Made = append(r.Made, made)
 		}
 	}
 	_ = json.NewEncoder(c).Encode(r)

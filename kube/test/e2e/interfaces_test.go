@@ -55,11 +55,25 @@ func TestInterfacesInPods(t *testing.T) {
 			c.lossless()
 			c.in("delete", "pods", "--all")
 
-			c.moves(hostUsers)
+			c.moves(hostUsers, receivesUDP)
 			c.in("delete", "pods", "--all")
 			c.until("clean", c.left)
 		})
 	}
+}
+
+// A pod with an interface keeps it while the other pod of the link, with a native port, moves to the other
+// node and back.
+func TestAMixedLinkCrossesNodes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("not with -short: TestEveryPairOfFaces shows what a node makes for each pair; run make test-kube")
+	}
+	c := newCluster(t)
+	c.awaitNetwork()
+	c.apply(strings.Replace(f1Interfaces, "{name: du, ports: [{name: f1u, face: netdev", "{name: du, ports: [{name: f1u, face: native", 1))
+	c.moves(true, receives)
+	c.in("delete", "pods", "--all")
+	c.until("clean", c.left)
 }
 
 // interfacesMeet waits until the link's requirements are met, and its traffic is shown.
@@ -87,11 +101,11 @@ func (c *cluster) daemonsOfInterfacesDie(node string) {
 	c.arrives("du")
 }
 
-// moves moves the pod du to the other node and back, under traffic.
-func (c *cluster) moves(hostUsers bool) {
+// moves moves the pod du, with that command, to the other node and back, under traffic to its port.
+func (c *cluster) moves(hostUsers bool, command string) {
 	c.t.Helper()
 	at := func(node string) {
-		c.apply(pod{name: "du", function: "du", command: receivesUDP, hostUsers: hostUsers, node: node}.manifest())
+		c.apply(pod{name: "du", function: "du", command: command, hostUsers: hostUsers, node: node}.manifest())
 	}
 	at("n1")
 	c.apply(pod{name: "cu-up", function: "cu-up", command: sendsUDP, hostUsers: hostUsers, node: "n1"}.manifest())
@@ -104,7 +118,9 @@ func (c *cluster) moves(hostUsers bool) {
 		c.ready("du")
 		c.awaitTransport(move.transport)
 		c.arrives("du")
-		c.restrictedInterface("du", "10.38.0.2/24")
+		if command == receivesUDP {
+			c.restrictedInterface("du", "10.38.0.2/24")
+		}
 		c.same("cu-up", "the other pod moved to "+move.node, before)
 		if move.transport == "vxlan" {
 			c.interfacesMeet()
