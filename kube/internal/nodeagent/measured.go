@@ -183,8 +183,8 @@ func (c *crossed) judge(ctx context.Context, name string, p *claims.Port, l *liv
 	return j
 }
 
-// addInterfaceLinks adds the links that the broker does not know, because all their ports are
-// interfaces.
+// addInterfaceLinks adds the links that the broker does not know, because all their ports on this
+// node are interfaces.
 func addInterfaceLinks(all []claims.Claim, links []live.Link) []live.Link {
 	for i := range all {
 		for j := range all[i].Ports {
@@ -198,8 +198,8 @@ func addInterfaceLinks(all []claims.Claim, links []live.Link) []live.Link {
 	return links
 }
 
-// show completes the flows of a link, of which the function on this node reports one side, or
-// none if its port is an interface.
+// show completes the flows of a link, of which the function on this node reports one side. With an
+// interface at one end there are no flows to complete: then all figures are dray-net's.
 func (c *crossed) show(l *live.Link) {
 	var last, window []telemetry.Flow
 	for _, i := range c.intervals {
@@ -208,8 +208,11 @@ func (c *crossed) show(l *live.Link) {
 			window = sum(window, f)
 		}
 	}
-	if len(l.Status.Ends) == 0 {
-		l.Status.State, l.Now, l.Window, l.Total = broker.StateActive, last, window, slices.Clone(c.total)
+	if len(l.Status.Ends) == 0 { // the broker does not know it
+		l.Status.State = broker.StateActive
+	}
+	if len(l.Status.Ends) < 2 {
+		l.Now, l.Window, l.Total = last, window, slices.Clone(c.total)
 		return
 	}
 	l.Now = slices.Clone(l.Now) // the watcher keeps it

@@ -243,6 +243,20 @@ func TestALinkOfInterfacesHasVerdicts(t *testing.T) {
 	}
 }
 
+// If one port of a link is an interface, libdray's reports of the other one make no flows. Those of
+// dray-net are shown at both.
+func TestAMixedLinkShowsItsTraffic(t *testing.T) {
+	m := newMeasured(t)
+	m.claims[0].Ports[0].Link.Transport = "bridge"
+	m.pass(2, good)
+	native := broker.LinkStatus{Name: "f1u", Kind: broker.KindNetdev, State: broker.StateEmpty, Ends: []broker.EndStatus{{Function: "du", Port: "f1u"}}}
+	links := []live.Link{{Chain: "ran/f1", Status: native}}
+	m.crossings.judge(t.Context(), m.claims, links, m.received, m.ask, m.now)
+	if l := links[0]; l.Status.State != broker.StateEmpty || len(l.Now) != 2 || l.Now[0].Received != 2000 || l.Window[1].Sent != 4000 || l.Total[1].Sent != 4000 {
+		t.Errorf("%+v", l)
+	}
+}
+
 // While dray-net is away, a claim keeps its tunnel, on which the other node relies, and has no verdict.
 func TestAClaimKeepsItsTunnelWithoutDrayNet(t *testing.T) {
 	f := newFixture(t)
