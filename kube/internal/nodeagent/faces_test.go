@@ -128,6 +128,10 @@ func (f *faceTest) halves(when string, apart bool, here []int) {
 		ports := map[int]bool{} // whether the end is an interface
 		for _, p := range h.Ports {
 			ports[p.End] = p.Interface != nil
+			if i, other := p.Interface, f.pair[1-p.End]; i != nil && ((i.Opposite != nil) != (other != chain.FaceNetdev) ||
+				i.Opposite != nil && i.Opposite.DPDK != (other == chain.FaceDPDK)) {
+				f.t.Errorf("%s: an interface opposite of a %s port: %+v", when, other, i)
+			}
 		}
 		for _, end := range here {
 			if an, there := ports[end]; there != f.pair.bridged() || an != (f.pair[end] == chain.FaceNetdev) || len(ports) > len(here) {

@@ -216,7 +216,7 @@ func (l *links) portOf(c *claims.Claim, p *claims.Port) nodenet.Port {
 	}
 	port.Interface = &nodenet.Interface{Name: p.Port, IP: own.IP, Netns: l.netns(c.PodUID)}
 	if other.Face != chain.FaceNetdev {
-		port.Interface.Opposite = &nodenet.Neighbour{IP: other.IP.Addr(), MAC: other.MAC}
+		port.Interface.Opposite = &nodenet.Neighbour{IP: other.IP.Addr(), MAC: other.MAC, DPDK: other.Face == chain.FaceDPDK}
 	}
 	return port
 }

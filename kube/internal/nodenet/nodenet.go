@@ -94,8 +94,9 @@ type Interface struct {
 
 // Neighbour is a port for which no kernel answers.
 type Neighbour struct {
-	IP  netip.Addr `json:"ip,omitzero"`
-	MAC chain.MAC  `json:"mac"`
+	IP   netip.Addr `json:"ip,omitzero"`
+	MAC  chain.MAC  `json:"mac"`
+	DPDK bool       `json:"dpdk,omitempty"` // a DPDK application has it
 }
 
 // Peer is the port at the other end of a link.

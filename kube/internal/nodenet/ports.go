@@ -163,7 +163,11 @@ func configure(own host.Iface, i *Interface) error {
 		return err
 	}
 	if i.Opposite != nil {
-		for _, feature := range []string{"tso", "gso", "tx-udp-segmentation"} { // libdray takes frames of at most the MTU
+		features := []string{"tso", "gso", "tx-udp-segmentation"} // libdray takes frames of at most the MTU
+		if i.Opposite.DPDK {
+			features = append(features, "tx-checksum") // a DPDK application forwards packets as they are
+		}
+		for _, feature := range features {
 			if err := own.Netns.SetOffload(own.Name, feature, false); err != nil {
 				return err
 			}

@@ -215,13 +215,16 @@ func TestANativePortAndAnInterface(t *testing.T) {
 	server := start(t, "server", n.dir, n.ns)
 	a := n.pod("a")
 	own := interfaceOf(t, 0, a)
-	own.Interface.Opposite = &Neighbour{IP: portAddress(1), MAC: mac(t, "02:00:00:00:00:0b")}
+	own.Interface.Opposite = &Neighbour{IP: portAddress(1), MAC: mac(t, "02:00:00:00:00:0b"), DPDK: true}
 	n.made(Half{Name: "ns/c/l", MTU: 1500, Tunnel: TunnelNone, Ports: []Port{own, {End: 1, MAC: mac(t, "02:00:00:00:00:0b")}}})
 	fds, err := n.Sockets(t.Context(), "ns/c/l", PortDevice(1), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer closeAll(fds)
+	if text, err := a.Offloads("f1u"); err != nil || !strings.Contains(text, "tso off, gso off") || !strings.Contains(text, "tx-checksum off") {
+		t.Errorf("the kernel leaves to a DPDK application what it does not do: %s, %v", text, err)
+	}
 	var out net.Conn
 	if err := a.Do(func() (err error) { out, err = net.Dial("udp4", portAddress(1).String()+":7"); return err }); err != nil {
 		t.Fatal(err)
