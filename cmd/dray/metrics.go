@@ -17,47 +17,53 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/drayage/dray/internal/measure/live"
+	"github.com/drayage/dray/internal/node"
 )
 
 func (a *app) metricsCommand() *cobra.Command {
 	var listen string
 	cmd := &cobra.Command{
 		Use:   "metrics",
-		Short: "Export the figures of native links to Prometheus",
-		Long: "Print the figures of all native links on this host in Prometheus text format, for the textfile\n" +
+		Short: "Export the figures of functions and links to Prometheus",
+		Long: "Print the figures of all functions and links on this host in Prometheus text format, for the textfile\n" +
 			"collector of node_exporter. With --listen, serve them at /metrics until Ctrl-C, to anyone who can reach\n" +
 			"the address.",
 		Example: "  dray metrics\n  dray metrics --listen 127.0.0.1:9464",
 		Args:    args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			n, err := a.node()
+			if err != nil {
+				return err
+			}
 			w, err := a.watcher(nil)
 			if err != nil {
 				return err
 			}
 			if listen == "" {
-				return a.printMetrics(cmd.Context(), w)
+				return a.printMetrics(cmd.Context(), n, w)
 			}
-			return a.serveMetrics(cmd.Context(), w, listen)
+			return a.serveMetrics(cmd.Context(), n, w, listen)
 		},
 	}
 	cmd.Flags().StringVar(&listen, "listen", "", "serve at this address, host:port, instead of printing once")
 	return cmd
 }
 
-// registry holds the metrics of the latest sample.
-func registry(latest func() []live.Link) *prometheus.Registry {
+// registry holds the metrics of the latest sample of the native links, and those of the
+// functions and interfaces when it is asked.
+func registry(n *node.Node, latest func() []live.Link) *prometheus.Registry {
 	r := prometheus.NewPedanticRegistry()
-	r.MustRegister(live.NewCollector(latest))
+	r.MustRegister(live.NewCollector(latest), live.NewHostCollector(n.Figures))
 	return r
 }
 
 // printMetrics samples as long as a verdict needs.
-func (a *app) printMetrics(ctx context.Context, w *live.Watcher) error {
+func (a *app) printMetrics(ctx context.Context, n *node.Node, w *live.Watcher) error {
 	links, err := glance(ctx, w)
 	if err != nil {
 		return err
 	}
-	families, err := registry(func() []live.Link { return links }).Gather()
+	families, err := registry(n, func() []live.Link { return links }).Gather()
 	if err != nil {
 		return err
 	}
@@ -69,7 +75,10 @@ func (a *app) printMetrics(ctx context.Context, w *live.Watcher) error {
 	return nil
 }
 
-func (a *app) serveMetrics(ctx context.Context, w *live.Watcher, address string) error {
+// scrapers is how many requests are served at once: each looks at every function.
+const scrapers = 2
+
+func (a *app) serveMetrics(ctx context.Context, n *node.Node, w *live.Watcher, address string) error {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return fmt.Errorf("%w (--listen takes host:port, such as 127.0.0.1:9464)", err)
@@ -77,7 +86,8 @@ func (a *app) serveMetrics(ctx context.Context, w *live.Watcher, address string)
 	var latest atomic.Pointer[[]live.Link]
 	latest.Store(&[]live.Link{})
 	mux := http.NewServeMux()
-	mux.Handle("/metrics", promhttp.HandlerFor(registry(func() []live.Link { return *latest.Load() }), promhttp.HandlerOpts{}))
+	handler := promhttp.HandlerFor(registry(n, func() []live.Link { return *latest.Load() }), promhttp.HandlerOpts{MaxRequestsInFlight: scrapers})
+	mux.Handle("/metrics", handler)
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second}
 	watch, stop := context.WithCancel(ctx)
 	defer stop()

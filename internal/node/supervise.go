@@ -31,6 +31,9 @@ const (
 	PhaseGone       Phase = "gone"       // its sandbox is gone: another program ended it
 )
 
+// Phases are all phases.
+var Phases = []Phase{PhaseNone, PhaseExternal, PhaseStarting, PhaseRunning, PhaseRestarting, PhaseExited, PhaseFailed, PhaseGone}
+
 // FunctionStatus is a supervisor's view of one function.
 type FunctionStatus struct {
 	Name     string         `json:"name"`
@@ -40,6 +43,12 @@ type FunctionStatus struct {
 	Restarts int            `json:"restarts"`
 	Exit     int            `json:"exit"` // of the last instance that ended
 	Error    string         `json:"error,omitempty"`
+}
+
+// Ended reports whether an instance of the command has ended, so that Exit is its status.
+func (st FunctionStatus) Ended() bool {
+	ended := st.Restarts > 0 || st.Phase == PhaseRestarting || st.Phase == PhaseExited || st.Phase == PhaseFailed
+	return ended && st.Error == ""
 }
 
 // Status is what a supervisor publishes of a chain.

@@ -34,6 +34,9 @@ var causes = map[string]cause{
 	"DrayNodeWithoutBroker": {2, map[string]string{`dray_node_broker_up{node="n1"}`: never}},
 	"DrayPrepareFails":      {5, map[string]string{`dray_node_prepare_failures_total{node="n1",reason="other"}`: growing}},
 	"DrayNodeNearlyFull":    {15, map[string]string{`dray_node_ports{node="n1"}`: "250x60", `dray_node_ports_capacity{node="n1"}`: "256x60"}},
+	"DrayFunctionFailed":    {1, map[string]string{`dray_function_phase{chain="f1",function="du",phase="failed"}`: always, `dray_function_phase{chain="f1",function="cu",phase="running"}`: always}},
+	"DrayFunctionRestarts":  {3, map[string]string{`dray_function_restarts_total{chain="f1",function="du"}`: growing}},
+	"DrayChainNotUp":        {1, map[string]string{`dray_chain_up{chain="f1"}`: never, `dray_chain_up{chain="f2"}`: always}},
 	"DrayNotScraped":        {5, map[string]string{`up{job="dray-operator"}`: never, `up{job="dray-node",node="n1"}`: always}},
 	"DrayDaemonNotOnEveryNode": {15, map[string]string{`kube_daemonset_status_desired_number_scheduled{namespace="s",daemonset="dray-node"}`: "3x60",
 		`kube_daemonset_status_number_available{namespace="s",daemonset="dray-node"}`: "2x60"}},
@@ -43,9 +46,9 @@ var causes = map[string]cause{
 func TestAlertsWait(t *testing.T) {
 	testenv.Program(t, "promtool")
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, "rules.yml"), map[string]any{"groups": ruleGroups(t)})
+	write(t, filepath.Join(dir, "rules.yml"), map[string]any{"groups": allRules(t)})
 	var tests []any
-	for _, g := range ruleGroups(t) {
+	for _, g := range allRules(t) {
 		for _, r := range g.Rules {
 			c, known := causes[r.Alert]
 			if !known {

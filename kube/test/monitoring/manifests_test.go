@@ -50,7 +50,7 @@ func TestPodMonitorsFindTheirPods(t *testing.T) {
 
 // TestEveryAlertExplainsItself: who is called at night reads only these.
 func TestEveryAlertExplainsItself(t *testing.T) {
-	for _, g := range ruleGroups(t) {
+	for _, g := range allRules(t) {
 		for _, r := range g.Rules {
 			if r.Alert == "" || r.Labels["severity"] == "" || r.Annotations["summary"] == "" || r.Annotations["description"] == "" {
 				t.Errorf("group %s: alert %q lacks a severity, a summary or a description", g.Name, r.Alert)

@@ -17,6 +17,7 @@ import (
 const (
 	folder = "../../deploy/monitoring"
 	base   = "../../deploy/base"
+	hosts  = "../../../examples/prometheus"
 )
 
 // objects reads every document of a manifest into a T of its own. Unknown fields are errors.
@@ -54,6 +55,13 @@ func ruleGroups(t *testing.T) []monitoringv1.RuleGroup {
 		t.Fatalf("%d objects in rules.yaml", len(all))
 	}
 	return all[0].Spec.Groups
+}
+
+// allRules are those of a cluster, and those of hosts without one.
+func allRules(t *testing.T) []monitoringv1.RuleGroup {
+	t.Helper()
+	own := objects[monitoringv1.PrometheusRuleSpec](t, hosts, "rules.yml")
+	return append(ruleGroups(t), own[0].Groups...)
 }
 
 // dashboard is what this test looks at of a dashboard of Grafana.
