@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/drayage/dray/test/testenv"
 )
 
 // balanced is a load balancer's report: the first port replaces the NIC port, and
@@ -62,14 +64,15 @@ func awaitBalanced(t *testing.T, b *bench, chain, what string, holds func(balanc
 func TestALoadBalancerWhoseWorkerDies(t *testing.T) {
 	t.Parallel()
 	needDPDK(t)
-	programs := visible(t, "dray-vnf", "draygen")
+	for _, program := range []string{"dray-vnf", "draygen"} {
+		testenv.Built(t, program)
+	}
 	example, err := os.ReadFile("../../examples/load-balancer.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
 	const chain = "lb-dies"
-	text := strings.NewReplacer("name: load-balancer", "name: "+chain, "[dray-vnf", "["+programs+"/dray-vnf", "[draygen", "["+programs+"/draygen",
-		"--interval, 1s", "--interval, 100ms").Replace(string(example))
+	text := strings.NewReplacer("name: load-balancer", "name: "+chain, "--interval, 1s", "--interval, 100ms").Replace(string(example))
 	b := newDPDKBench(t)
 	b.want(0, "up", b.file(text))
 	before := awaitBalanced(t, b, chain, "both workers get packets, and send them back", func(s balanced) bool {

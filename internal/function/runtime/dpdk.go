@@ -187,9 +187,9 @@ type Bind struct {
 	Writable       bool
 }
 
-// Binds are the host paths that a container's ports need.
+// Binds are the host paths that a container's ports and programs need.
 func (s Spec) Binds() ([]Bind, error) {
-	var list []Bind
+	list := s.programBinds()
 	if s.HasPortSockets() {
 		list = append(list, Bind{Source: s.PortsDir(), Target: PortsInside})
 	}

@@ -75,7 +75,7 @@ func (s Spec) EngineCgroup() host.Cgroup { return host.Cgroup{Path: s.Cgroup.Pat
 // Environ is the environment of a command on the host's root: a search path, a
 // home, and the function's own variables; nothing of the caller's.
 func (s Spec) Environ() []string {
-	env := map[string]string{"PATH": defaultPath, "HOME": "/", "HOSTNAME": s.Function.Name}
+	env := map[string]string{"PATH": s.searchPath(), "HOME": "/", "HOSTNAME": s.Function.Name}
 	for name, value := range s.Function.Env {
 		env[name] = value
 	}

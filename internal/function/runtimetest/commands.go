@@ -5,6 +5,8 @@ package runtimetest
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -19,6 +21,7 @@ var commandTests = []namedTest{
 	{"output and exit status", testOutput},
 	{"much output", testMuchOutput},
 	{"environment", testEnvironment},
+	{"drayage's programs are in the PATH", testOwnPrograms},
 	{"restart keeps the namespace", testRestart},
 	{"low ports and pings need no capability", testLowPort},
 	{"exec beside the command", testExec},
@@ -78,6 +81,33 @@ func testEnvironment(t *testing.T, c Config) {
 	}
 	f.Start("sleep", "1000")
 	if out, code := f.Exec("", "sh", "-c", script); out != want || code != 0 {
+		t.Errorf("exec: status %d, %s", code, out)
+	}
+}
+
+// ownProgram is one of Drayage's programs, that no test of the suite needs. provideProgram
+// stands in for it, in a directory that containers do not see.
+const ownProgram = "dray-vnf"
+
+func provideProgram(t *testing.T) {
+	t.Helper()
+	dir := t.TempDir()
+	testenv.Must(t, os.WriteFile(filepath.Join(dir, ownProgram), []byte("#!/bin/sh\necho found\n"), 0o755))
+	testenv.Must(t, os.Chmod(filepath.Join(dir, ownProgram), 0o755)) // whatever the umask
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+}
+
+func testOwnPrograms(t *testing.T, c Config) {
+	fn := c.function(t)
+	if fn.Image != "" || fn.Rootfs != "" {
+		t.Skip("an image has its own programs")
+	}
+	f := Up(t, c.Runtime, fn)
+	if out, code := f.Output(ownProgram); out != "found\n" || code != 0 {
+		t.Errorf("status %d, %s", code, out)
+	}
+	f.Start("sleep", "1000")
+	if out, code := f.Exec("", "sh", "-c", ownProgram); out != "found\n" || code != 0 {
 		t.Errorf("exec: status %d, %s", code, out)
 	}
 }

@@ -58,6 +58,7 @@ type namedTest struct {
 // Run runs the suite.
 func Run(t *testing.T, c Config) {
 	t.Setenv(callersVariable, "of the caller") // which no function may see
+	provideProgram(t)
 	tests := []namedTest{
 		{"the sandbox is there before anything starts", testSandbox},
 		{"ports are plumbed into the sandbox", testPort},

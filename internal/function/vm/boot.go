@@ -102,9 +102,6 @@ func config(s runtime.Spec, ports []port) (guest.Config, error) {
 // user is the uid that QEMU runs as.
 func user(s runtime.Spec) int { return guest.User(s.Chain + "/" + s.Function.Name) }
 
-// ownPrograms are Drayage's programs that run in functions.
-var ownPrograms = []string{"draygen", "draygen-dpdk", "dray-vnf"}
-
 // programDirs are the directories of Drayage's programs: next to this one, or in
 // the PATH. The guest sees everything in them.
 func programDirs() ([]string, error) {
@@ -113,7 +110,7 @@ func programDirs() ([]string, error) {
 		return nil, err
 	}
 	files := []string{own}
-	for _, name := range ownPrograms {
+	for _, name := range runtime.OwnPrograms {
 		if path, err := exec.LookPath(name); err == nil {
 			files = append(files, path)
 		}

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/drayage/dray/internal/function/runtime"
@@ -52,7 +53,12 @@ func unresolved(f *chain.Function) string {
 		}
 		return ""
 	}
-	path := searchPath(f)
+	spec := runtime.Spec{Function: *f}
+	own := func(file string) bool { return filepath.Base(file) == name }
+	if f.Env["PATH"] == "" && slices.ContainsFunc(spec.Programs(), own) {
+		return ""
+	}
+	path := searchPath(spec)
 	for _, dir := range filepath.SplitList(path) {
 		found, err := executable(root, filepath.Join(dir, name))
 		switch {
@@ -72,8 +78,8 @@ func rootName(f *chain.Function) string {
 	return "this host"
 }
 
-func searchPath(f *chain.Function) string {
-	for _, variable := range (runtime.Spec{Function: *f}).Environ() {
+func searchPath(spec runtime.Spec) string {
+	for _, variable := range spec.Environ() {
 		if path, ok := strings.CutPrefix(variable, "PATH="); ok {
 			return path
 		}

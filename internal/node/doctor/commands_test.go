@@ -84,3 +84,26 @@ func TestImagesAreNotLookedInto(t *testing.T) {
 		t.Errorf("%v, %q", violations, notes)
 	}
 }
+
+// TestOwnCommands: a container sees Drayage's programs at a place that the host does not have.
+func TestOwnCommands(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "dray-vnf"), []byte("#!/bin/sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir)
+	for _, c := range []struct {
+		function chain.Function
+		found    bool
+	}{
+		{chain.Function{Runtime: chain.RuntimeRunc}, true}, {chain.Function{Runtime: chain.RuntimeProcess}, true},
+		{chain.Function{Runtime: chain.RuntimeRunc, Rootfs: rootfs(t)}, false},
+		{chain.Function{Runtime: chain.RuntimeRunc, Env: map[string]string{"PATH": "/nowhere"}}, false},
+	} {
+		c.function.Command = []string{"dray-vnf"}
+		violations, _ := CheckCommands(&chain.Chain{Functions: []chain.Function{c.function}})
+		if (len(violations) == 0) != c.found {
+			t.Errorf("%+v: %+v", c.function, violations)
+		}
+	}
+}
