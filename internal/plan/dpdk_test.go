@@ -9,6 +9,7 @@ import (
 
 	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/inventory"
+	"github.com/drayage/dray/internal/spec/units"
 )
 
 // devices adds transports with their own DPDK devices to an inventory whose shm and
@@ -214,4 +215,45 @@ func TestHugePagesAreShown(t *testing.T) {
 
 func warned(p *Plan, part string) bool {
 	return slices.ContainsFunc(p.Warnings, func(w string) bool { return strings.Contains(w, part) })
+}
+
+// TestMemoryOfDpdkApplications: a function whose DPDK application could not start is refused.
+func TestMemoryOfDpdkApplications(t *testing.T) {
+	const mi = 1 << 20
+	huge := func(limit units.Bytes) []chain.HugePages { return []chain.HugePages{{Size: 2 * mi, Limit: limit}} }
+	with := func(more ...string) []string { return append([]string{"testpmd", "$(DRAY_EAL)"}, more...) }
+	for name, c := range map[string]struct {
+		function chain.Function // whose limits and command the function has
+		want     string         // constraint; empty: it is planned
+		fix      string
+	}{
+		"no limit":           {chain.Function{}, "", ""},
+		"enough":             {chain.Function{Memory: 64 * mi}, "", ""},
+		"too little":         {chain.Function{Memory: 32 * mi}, "memory of 32Mi", "write memory: 64Mi or more"},
+		"enough pages":       {chain.Function{Memory: 32 * mi, HugePages: huge(20 * mi)}, "", ""},
+		"too few pages":      {chain.Function{Memory: 64 * mi, HugePages: huge(18 * mi)}, "hugepages of 18Mi", "write hugepages: {2Mi: 20Mi} or more"},
+		"-m fits":            {chain.Function{Memory: 64 * mi, Command: with("-m", "64", "--", "-m", "999")}, "", ""},
+		"-m does not fit":    {chain.Function{Memory: 64 * mi, Command: with("-m", "65", "--")}, "memory of 64Mi", "write memory: 65Mi or more"},
+		"-m of pages":        {chain.Function{HugePages: huge(20 * mi), Command: with("-m21")}, "hugepages of 20Mi", "write hugepages: {2Mi: 22Mi} or more"},
+		"-m without a limit": {chain.Function{Command: with("-m", "4096")}, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inv, pair := loadInventory(t, "vm2"), pair()
+			devices(inv)
+			inv.Host.HugePages = []inventory.HugePg{{Size: 2 * mi, Total: 64, Free: 64}}
+			f := &pair.Functions[0]
+			f.Ports[0].Face, f.Memory, f.HugePages, f.Command = chain.FaceDPDK, c.function.Memory, c.function.HugePages, c.function.Command
+			if c.want == "" {
+				mustPlan(t, pair, inv)
+				return
+			}
+			if v := mustViolate(t, pair, inv); v.Subject != "function a" || v.Constraint != c.want || v.Fix != c.fix || !v.Hard {
+				t.Errorf("%+v", v)
+			}
+		})
+	}
+	// A port that is no device of DPDK takes none of its memory.
+	inv, pair := loadInventory(t, "vm2"), pair()
+	pair.Functions[0].Memory = 32 * mi
+	mustPlan(t, pair, inv)
 }

@@ -3,11 +3,13 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
 
 	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/dpdk"
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
@@ -21,6 +23,7 @@ func (p *planner) placeFunctions() {
 		p.checkSCTP(f)
 		p.warnOfHugePages(f)
 		p.warnOfEAL(f)
+		p.checkEAL(f)
 		p.plan.Functions = append(p.plan.Functions, Function{
 			Name:    f.Name,
 			Runtime: f.Runtime,
@@ -87,25 +90,56 @@ func (p *planner) warnOfHugePages(f *chain.Function) {
 	}
 }
 
-// ealArgument is replaced by the arguments that attach a DPDK application to its ports;
-// nearEAL matches likely misspellings.
-const ealArgument = "$(DRAY_EAL)"
-
+// nearEAL matches likely misspellings of dpdk.Argument.
 var nearEAL = regexp.MustCompile(`(?i)^\$?[({]?\s*DRAY[_ -]?EAL\s*[)}]?$`)
 
 // warnOfEAL finds DPDK applications that would not find their ports.
 func (p *planner) warnOfEAL(f *chain.Function) {
 	namesPorts := false
 	for _, arg := range f.Command {
-		if arg != ealArgument && nearEAL.MatchString(arg) {
-			p.warn("function %s: its command gets %q unchanged; did you mean %s?", f.Name, arg, ealArgument)
+		if arg != dpdk.Argument && nearEAL.MatchString(arg) {
+			p.warn("function %s: its command gets %q unchanged; did you mean %s?", f.Name, arg, dpdk.Argument)
 			return
 		}
 		namesPorts = namesPorts || strings.Contains(arg, "DRAY_EAL")
 	}
 	if !namesPorts && len(f.Command) > 0 && f.HasPort(chain.FaceDPDK) {
-		p.warn("function %s: a port has face: dpdk, but the command lacks the argument %s; a DPDK application needs it to find its port, unless it reads the variable DRAY_EAL", f.Name, ealArgument)
+		p.warn("function %s: a port has face: dpdk, but the command lacks the argument %s; a DPDK application needs it to find its port, unless it reads the variable DRAY_EAL", f.Name, dpdk.Argument)
 	}
+}
+
+// checkEAL refuses a DPDK application that would end at its start, because its function
+// has too little memory.
+func (p *planner) checkEAL(f *chain.Function) {
+	if !f.HasPort(chain.FaceDPDK) {
+		return
+	}
+	app := dpdk.Application{Memory: f.Memory, HugePages: f.HugePages}
+	if f.Runtime == chain.RuntimeVM {
+		app.HugePages = []chain.HugePages{{Size: chain.VMPage, Limit: f.OwnPages()}}
+	}
+	reason := "a DPDK application needs more: EAL and the packets of two ports take 20 MB"
+	err := app.CheckMemory()
+	if err == nil {
+		reason, err = "its command asks EAL for more (-m)", app.CheckCommand(f.Command)
+	}
+	var little *dpdk.MemoryError
+	if !errors.As(err, &little) {
+		return
+	}
+	value := little.Needed.String()
+	if little.Limit == "hugepages" {
+		size := app.HugePages[0].Size
+		value = fmt.Sprintf("{%v: %v}", size, (little.Needed-1)/size*size+size)
+	}
+	p.violate(Violation{
+		Subject:    "function " + f.Name,
+		Constraint: fmt.Sprintf("%s of %v", little.Limit, little.Has),
+		Reason:     reason,
+		Fix:        fmt.Sprintf("write %s: %s or more", little.Limit, value),
+		Pos:        at(f.FieldPos, little.Limit, f.Pos),
+		Hard:       true,
+	})
 }
 
 func (p *planner) placementReason(f *chain.Function, cpus []int) string {

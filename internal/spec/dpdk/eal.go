@@ -28,10 +28,6 @@ const RuntimeVariable = "RUNTIME_DIRECTORY"
 // provides only the pages that are touched.
 const defaultMemory = 1 << 30
 
-// leastMemory is the smallest memory limit, in bytes, for which an application is
-// started: EAL itself takes 20 MB.
-const leastMemory = 64 << 20
-
 // Application is a DPDK application of a function, with its resources.
 type Application struct {
 	Memory    units.Bytes       // of the function; 0: no limit
@@ -128,13 +124,13 @@ func (a Application) NeedsDriver() bool {
 // for the program and its scratch directories. Huge pages also come from memfds, on
 // demand, up to the function's limit.
 func (a Application) memory() ([]string, error) {
+	if err := a.CheckMemory(); err != nil {
+		return nil, err
+	}
 	if len(a.HugePages) == 0 {
 		bytes := uint64(defaultMemory)
 		if a.Memory > 0 {
 			bytes = uint64(a.Memory) / 4 * 3
-		}
-		if a.Memory > 0 && a.Memory < leastMemory {
-			return nil, fmt.Errorf("memory %v is too little for a DPDK application: give it %v or more", a.Memory, units.Bytes(leastMemory))
 		}
 		args := []string{"--no-huge", "--no-shconf", "-m", strconv.FormatUint(bytes>>20, 10)}
 		if slices.ContainsFunc(a.Vdevs, func(v Vdev) bool { return v.SingleFileSegments }) {
@@ -142,10 +138,7 @@ func (a Application) memory() ([]string, error) {
 		}
 		return args, nil
 	}
-	var limit uint64
-	for _, h := range a.HugePages {
-		limit += uint64(h.Limit)
-	}
+	limit := uint64(a.pages())
 	// On each node, since all of the function's pages may be on any node.
 	each := slices.Repeat([]string{strconv.FormatUint(limit>>20, 10)}, max(1, a.Nodes))
 	args := []string{"--single-file-segments", "--socket-limit", strings.Join(each, ",")}
@@ -195,11 +188,7 @@ func (a Application) shared() ([]string, error) {
 	if group[0].Driver == NetMPRingPeer {
 		return append(args, "--proc-type", "secondary"), nil
 	}
-	var limit uint64
-	for _, h := range a.HugePages {
-		limit += uint64(h.Limit)
-	}
-	return append(args, "--proc-type", "primary", "-m", strconv.FormatUint(max(1, limit/2>>20), 10)), nil
+	return append(args, "--proc-type", "primary", "-m", strconv.FormatUint(max(1, uint64(a.pages())/2>>20), 10)), nil
 }
 
 // RuntimeDir is where EAL with those arguments keeps its files: own, or the directory
