@@ -90,7 +90,7 @@ func Device(function, port string, mac net.HardwareAddr, mtu int, server bool) d
 	}
 	return dpdk.Vdev{
 		Function: function, Port: port, Driver: dpdk.NetMemif,
-		Options: fmt.Sprintf("socket={dir}/%s,socket-abstract=no,%s,mac=%s", dpdk.MemifSocket, role, mac),
+		Options: fmt.Sprintf("socket={dir}/%s,socket-abstract=no,id=0,%s,mac=%s", dpdk.MemifSocket, role, mac),
 		Awaits:  awaits,
 		// Zero-copy sends the client's memory, file by file.
 		SingleFileSegments: true,
