@@ -47,12 +47,13 @@ func (n *Node) BrokerDir(chainName string) string {
 	return filepath.Join(n.dir(chainName), brokerFolder)
 }
 
-// PortDirs are the directories of native ports' sockets, by function.
+// PortDirs are the paths by which programs on the host reach native ports' sockets, by
+// function.
 func (l *Live) PortDirs() map[string]string {
 	dirs := map[string]string{}
-	for name, sandbox := range l.State.Sandboxes {
-		if sandbox.Ports != "" {
-			dirs[name] = sandbox.Ports
+	for _, f := range l.Chain.Functions {
+		if sandbox := l.State.Sandboxes[f.Name]; sandbox != nil && sandbox.Ports != "" {
+			dirs[f.Name] = l.spec(f).PortsPath()
 		}
 	}
 	return dirs

@@ -174,6 +174,9 @@ func (n *Node) removeChainDir(ctx context.Context, dir string) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+	if err := host.DropShortDirs(dir); err != nil {
+		return err
+	}
 	runner := n.runner(nil)
 	for _, e := range entries {
 		if e.Name() == fileJournal || e.Name() == fileLock {

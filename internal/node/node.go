@@ -40,6 +40,10 @@ type Node struct {
 	Fault func(step.Step, step.Phase) error
 }
 
+// longestStateDir is the longest path of a state directory in bytes. The kernel takes 4095
+// (PATH_MAX in linux/limits.h) with what is below it.
+const longestStateDir = 2048
+
 // StateDir is the state directory from the environment, with symbolic links
 // resolved: it becomes part of the cgroups' names.
 func StateDir() (string, error) {
@@ -51,10 +55,13 @@ func StateDir() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("DRAY_STATE: %w", err)
 	}
-	if real, err := filepath.EvalSymlinks(abs); err == nil {
-		return real, nil
+	if real, err := filepath.EvalSymlinks(abs); err == nil { // else it does not exist yet
+		abs = real
 	}
-	return abs, nil // it does not exist yet
+	if len(abs) > longestStateDir {
+		return "", fmt.Errorf("DRAY_STATE: its path has %d bytes, and may have at most %d: choose a shorter one", len(abs), longestStateDir)
+	}
+	return abs, nil
 }
 
 func (n *Node) dir(chainName string) string { return filepath.Join(n.StateDir, chainName) }

@@ -51,7 +51,7 @@ func (l *Live) peers(f chain.Function) []peer {
 }
 
 func (l *Live) peerOf(v, other dpdk.Vdev) peer {
-	p := peer{port: v.Port, function: other.Function, socket: filepath.Join(other.Dir, v.Awaits)}
+	p := peer{port: v.Port, function: other.Function, socket: filepath.Join(other.ReachedAt(), v.Awaits)}
 	if f := l.Chain.Function(other.Function); f != nil && f.Runtime.Contained() {
 		p.socket = filepath.Join(other.Inside(), v.Awaits)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/drayage/dray/internal/plan"
 	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/dpdk"
+	"github.com/drayage/dray/internal/spec/sockpath"
 )
 
 // TestPeers finds the other end of a connecting device, at its runtime's path.
@@ -41,6 +42,14 @@ func TestPeers(t *testing.T) {
 	c.Functions[0].Runtime = chain.RuntimeProcess
 	if got := l.peers(c.Functions[1]); got[0].socket != "/s/a/p/memif.sock" {
 		t.Errorf("a process listens at %s", got[0].socket)
+	}
+	long := "/s/" + strings.Repeat("a", 100)
+	for i, v := range l.State.Reports["n3"].Vdevs {
+		v.Driver, v.Dir, v.Peer = dpdk.NetMemif, long, ""
+		l.State.Reports["n3"].Vdevs[i] = v
+	}
+	if got := l.peers(c.Functions[1]); got[0].socket != sockpath.Link(long)+"/memif.sock" {
+		t.Errorf("a process with a long directory listens at %s", got[0].socket)
 	}
 }
 

@@ -16,7 +16,7 @@ var Repository = Rules{
 		{Path: "dataplane/iq"},
 		{Path: "images", On: []string{"dataplane/iq"}},
 		{Path: "internal/spec", Floors: [][]string{
-			{"schema", "layout", "release", "inventory", "cpulist", "library"},
+			{"schema", "layout", "release", "inventory", "cpulist", "library", "sockpath"},
 			{"parse"},
 			{"units", "parse/parsetest"},
 			{"chain"},

@@ -4,13 +4,13 @@ package guest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"path/filepath"
-	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/drayage/dray/internal/host"
 )
 
 // pin binds each virtual CPU's thread to its host CPU.
@@ -60,24 +60,11 @@ func (m *monitor) vcpuThreads() ([]int, error) {
 	return threads, nil
 }
 
-// maxSocketPath is a socket's longest path: sun_path without NUL (unix(7)).
-const maxSocketPath = 107
-
 // connect connects to a socket in a guest's directory.
 func connect(ctx context.Context, dir, name string) (net.Conn, error) {
-	path := filepath.Join(dir, name)
-	if len(path) > maxSocketPath {
-		fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-		if err != nil {
-			return nil, fmt.Errorf("guest's directory %s: %w", dir, err)
-		}
-		defer unix.Close(fd)
-		path = fmt.Sprintf("/proc/self/fd/%d/%s", fd, name)
-	}
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, "unix", path)
+	conn, err := host.DialUnix(ctx, "unix", filepath.Join(dir, name))
 	if err != nil {
-		return nil, fmt.Errorf("guest in %s: %w", dir, errors.New(strings.ReplaceAll(err.Error(), path, name)))
+		return nil, fmt.Errorf("guest: %w", err)
 	}
 	return conn, nil
 }

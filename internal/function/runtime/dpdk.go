@@ -116,6 +116,9 @@ func (s Spec) linksStep(sandbox *Sandbox, user func(context.Context) (int, error
 				if err := linkDir(ctx, s.LinkDir(p), uid); err != nil {
 					return err
 				}
+				if err := host.ShortenDir(s.LinkDir(p), dpdk.MemifSocket, dpdk.VhostSocket); err != nil {
+					return err
+				}
 			}
 			sandbox.Links, sandbox.RuntimeDir = s.linksDir(), s.runtimeDir()
 			return nil
@@ -264,7 +267,7 @@ func (s Spec) Application(inside bool) (dpdk.Application, error) {
 	}
 	app := dpdk.Application{
 		Memory: s.Function.Memory, HugePages: s.Function.HugePages, CPUs: s.CPUs, Pinned: len(s.CPUs) > 0,
-		Nodes: host.NUMANodes(), Vdevs: s.Vdevs, Inside: inside, Ports: s.PortsDir(),
+		Nodes: host.NUMANodes(), Vdevs: s.Vdevs, Inside: inside, Ports: s.PortsPath(),
 	}
 	if !app.Pinned {
 		var err error

@@ -6,11 +6,11 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/host/step"
 	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/sockpath"
 )
 
 // PortsInside is the directory of native port sockets in a container: libdray's
@@ -19,14 +19,39 @@ const PortsInside = "/run/dray/ports"
 
 // HasPortSockets reports whether the function opens a port by its socket, or may
 // do so: for a dpdk port the link's transport decides.
-func (s Spec) HasPortSockets() bool {
-	return slices.ContainsFunc(s.Function.Ports, func(p chain.Port) bool {
-		return p.Face == chain.FaceNative || p.Face == chain.FaceDPDK
-	})
+func (s Spec) HasPortSockets() bool { return len(s.portSockets()) > 0 }
+
+// portSockets are the names of these sockets.
+func (s Spec) portSockets() []string {
+	var names []string
+	for _, p := range s.Function.Ports {
+		if p.Face == chain.FaceNative || p.Face == chain.FaceDPDK {
+			names = append(names, p.Name)
+		}
+	}
+	return names
 }
 
 // PortsDir is the directory of the function's own port sockets, on the host.
 func (s Spec) PortsDir() string { return filepath.Join(s.Dir, "ports") }
+
+// PortsPath is the path by which programs on the host reach the sockets in it.
+func (s Spec) PortsPath() string { return sockpath.Dir(s.PortsDir(), s.portSockets()...) }
+
+// longestPort is as long as a port's name can be: the function may get more ports later.
+const longestPort = "fifteen-letters"
+
+// MakePortsDir makes that directory, whatever the umask.
+func (s Spec) MakePortsDir(mode os.FileMode) error {
+	dir := s.PortsDir()
+	if err := os.Mkdir(dir, mode); err != nil {
+		return err
+	}
+	if err := os.Chmod(dir, mode); err != nil {
+		return err
+	}
+	return host.ShortenDir(dir, longestPort)
+}
 
 // PortsSteps makes that directory, for a function with native or dpdk ports, and
 // records it in the sandbox. When the step runs, user returns the host uid of the
@@ -46,10 +71,7 @@ func (s Spec) PortsSteps(sandbox *Sandbox, user func(context.Context) (int, erro
 			if err != nil {
 				return err
 			}
-			if err := os.Mkdir(dir, 0o755); err != nil {
-				return err
-			}
-			if err := os.Chmod(dir, 0o755); err != nil { // whatever the umask
+			if err := s.MakePortsDir(0o755); err != nil {
 				return err
 			}
 			sandbox.Ports, sandbox.PortsUser = dir, uid
@@ -70,7 +92,7 @@ func HostMounts(context.Context, string) error { return nil }
 func (s Spec) HostEnviron() []string {
 	list := s.Environ()
 	if _, own := s.Function.Env["DRAY_PORTS"]; s.HasPortSockets() && !own {
-		list = append(list, "DRAY_PORTS="+s.PortsDir())
+		list = append(list, "DRAY_PORTS="+s.PortsPath())
 	}
 	return list
 }

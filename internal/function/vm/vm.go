@@ -106,7 +106,7 @@ func linksStep(s runtime.Spec, sandbox *runtime.Sandbox) step.Step {
 		Do: func(context.Context) error {
 			sandbox.Links, sandbox.PortsUser, sandbox.RuntimeDir = dir, user(s), runtimeDir
 			if s.Function.HasPort(chain.FaceNative) {
-				if err := os.Mkdir(s.PortsDir(), 0o700); err != nil {
+				if err := s.MakePortsDir(0o700); err != nil {
 					return err
 				}
 				sandbox.Ports = s.PortsDir()

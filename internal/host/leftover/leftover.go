@@ -166,7 +166,11 @@ func files(mounts []*mountinfo.Info) ([]string, error) {
 	var lines []string
 	for _, top := range tops {
 		err := walk(top, func(path string, d fs.DirEntry) error {
-			lines = append(lines, "file "+path)
+			line := "file " + path
+			if target, err := os.Readlink(path); err == nil {
+				line += " -> " + target // whose it is
+			}
+			lines = append(lines, line)
 			if d.IsDir() && mounted[path] {
 				return fs.SkipDir
 			}

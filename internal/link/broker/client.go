@@ -9,10 +9,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"path/filepath"
 	"strconv"
 	"time"
+
+	"github.com/drayage/dray/internal/host"
 )
 
 // Client calls the broker of a directory. Its methods are safe for concurrent
@@ -59,20 +60,13 @@ func (c *Client) Status(ctx context.Context) ([]LinkStatus, error) {
 	return all, c.call(ctx, "status", nil, &all)
 }
 
-// connect opens a connection to the broker. The path may be longer than a
-// socket address allows.
+// connect opens a connection to the broker.
 func (c *Client) connect(ctx context.Context) (*net.UnixConn, error) {
-	dir, err := os.Open(filepath.Dir(c.path))
+	conn, err := host.DialUnix(ctx, "unix", c.path)
 	if err != nil {
-		return nil, fmt.Errorf("no broker: %w", err)
+		return nil, fmt.Errorf("no broker answers: %w", err)
 	}
-	defer dir.Close()
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, "unix", procPath(int(dir.Fd()), controlName))
-	if err != nil {
-		return nil, fmt.Errorf("no broker answers at %s: %w", c.path, err)
-	}
-	return conn.(*net.UnixConn), nil
+	return conn, nil
 }
 
 // procPath is a short path of a file in an open directory.

@@ -23,9 +23,6 @@ import (
 // Name is the transport's name in a chain file.
 const Name = "dpdk-ring"
 
-// socket is the name of the primary process's socket, by which each end sees the other.
-const socket = "ring.sock"
-
 // maxMTU is the limit that net_mpring reports: packets go by pointer.
 const maxMTU = 9216
 
@@ -74,6 +71,9 @@ func build(s transport.Spec) (*transport.Build, error) {
 				if err := os.Mkdir(dir, 0o700); err != nil {
 					return err
 				}
+				if err := host.ShortenDir(dir, dpdk.RingSockets...); err != nil {
+					return err
+				}
 				return os.Mkdir(huge, 0o700)
 			},
 		},
@@ -99,9 +99,9 @@ func vdev(e transport.End, dir string, primary bool) transport.Vdev {
 	role := "primary"
 	if v.Driver, v.Clears = dpdk.NetMPRing, true; !primary {
 		role = "secondary"
-		v.Driver, v.Clears, v.Awaits = dpdk.NetMPRingPeer, false, socket
+		v.Driver, v.Clears, v.Awaits = dpdk.NetMPRingPeer, false, dpdk.RingSocket
 	}
-	v.Options = fmt.Sprintf("role=%s,socket={dir}/%s,mac=%s", role, socket, e.MAC)
+	v.Options = fmt.Sprintf("role=%s,socket={dir}/%s,mac=%s", role, dpdk.RingSocket, e.MAC)
 	return v
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/host/step"
 	"github.com/drayage/dray/internal/link/transport"
+	"github.com/drayage/dray/internal/spec/sockpath"
 )
 
 // The two daemons of a switch; each logs to <name>.log.
@@ -23,9 +24,6 @@ const (
 	dbServer = "ovsdb-server"
 	vswitchd = "ovs-vswitchd"
 )
-
-// maxSocketPath is the longest path of a Unix socket in bytes (sockaddr_un).
-const maxSocketPath = 107
 
 // startTimeout bounds a daemon's time to answer and a command's time to
 // complete. Without it, ovs-vsctl waits forever if ovs-vswitchd dies.
@@ -46,18 +44,16 @@ type engine struct {
 
 func (e *engine) path(name string) string { return filepath.Join(e.dir, name) }
 
-func (e *engine) socket() string { return e.path("db.sock") }
+// longestSocket is the longest name of a socket in the directory.
+const longestSocket = vswitchd + ".ctl"
 
-// control is a daemon's control socket, the longest path in use.
-func (e *engine) control(daemon string) string { return e.path(daemon + ".ctl") }
+// sockets is the path of the directory by which the programs reach sockets in it.
+func (e *engine) sockets() string { return sockpath.Dir(e.dir, longestSocket) }
 
-func (e *engine) checkPaths() error {
-	if n := len(e.control(vswitchd)); n > maxSocketPath {
-		return fmt.Errorf("the socket path %s has %d bytes, and a Unix socket takes %d: use shorter names for chain and link, or set DRAY_STATE to a shorter directory",
-			e.control(vswitchd), n, maxSocketPath)
-	}
-	return nil
-}
+func (e *engine) socket() string { return filepath.Join(e.sockets(), "db.sock") }
+
+// control is a daemon's control socket.
+func (e *engine) control(daemon string) string { return filepath.Join(e.sockets(), daemon+".ctl") }
 
 // steps start the switch, until it accepts commands.
 func (e *engine) steps(s transport.Spec) []step.Step {
@@ -85,6 +81,9 @@ func (e *engine) named(what string) string {
 
 func (e *engine) createDatabase(ctx context.Context) error {
 	if err := os.Mkdir(e.dir, 0o700); err != nil {
+		return err
+	}
+	if err := host.ShortenDir(e.dir, longestSocket); err != nil {
 		return err
 	}
 	if err := e.cgroup.Create(host.Limits{}); err != nil {
@@ -144,7 +143,7 @@ func (e *engine) start(daemon string, args ...string) (pid int, err error) {
 	args = append(args, "--unixctl="+e.control(daemon), "--no-chdir", "-vsyslog:off", "-vconsole:info")
 	cmd := exec.Command(program, args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = "/", log, log
-	cmd.Env = append(os.Environ(), "OVS_RUNDIR="+e.dir, "OVS_LOGDIR="+e.dir, "OVS_DBDIR="+e.dir)
+	cmd.Env = append(os.Environ(), "OVS_RUNDIR="+e.sockets(), "OVS_LOGDIR="+e.dir, "OVS_DBDIR="+e.dir)
 	// A separate session: the terminal's interrupt is only for dray.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := (host.Place{Netns: e.ns, Cgroup: e.cgroup}).Start(cmd); err != nil {

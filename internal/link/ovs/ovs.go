@@ -80,9 +80,6 @@ func switchVersion(ctx context.Context) (string, error) {
 
 func build(s transport.Spec) (*transport.Build, error) {
 	e := &engine{driver: Name, dir: filepath.Join(s.Dir, "ovs"), ns: s.SwitchNetns(), cgroup: s.Cgroup.Child("ovs-" + s.Link)}
-	if err := e.checkPaths(); err != nil {
-		return nil, s.Refuse(Name, err)
-	}
 	build := transport.NewBuild(s.CreateSwitchNetns(Name))
 	e.watch = build.Watch
 	build.Steps = append(build.Steps, e.steps(s)...)

@@ -116,11 +116,11 @@ func TestMissingPort(t *testing.T) {
 	r.Clean("after a port was missing")
 }
 
-func TestSocketPathTooLong(t *testing.T) {
+// TestLongDirectory: the switch's sockets work in a directory whose path is too long for
+// them.
+func TestLongDirectory(t *testing.T) {
 	r := newRig(t)
 	r.Spec.Dir += strings.Repeat("/long", 20)
-	_, err := ovs.New().Build(r.Spec)
-	if err == nil || !strings.Contains(err.Error(), "use shorter names") {
-		t.Errorf("error %v", err)
-	}
+	testenv.Must(t, os.MkdirAll(r.Spec.Dir, 0o711))
+	r.Up()
 }

@@ -59,9 +59,6 @@ func buildTunnel(s transport.Spec) (*transport.Build, error) {
 			driver: TunnelName, on: h.Name, dir: filepath.Join(s.Dir, own), ns: s.HostNetns(i),
 			cgroup: s.Cgroup.Child(own + "-" + s.Link), watch: build.Watch,
 		}
-		if err := e.checkPaths(); err != nil {
-			return nil, s.Refuse(TunnelName, err)
-		}
 		engines[i] = e
 		build.Steps = append(build.Steps, s.CheckUnderlay(TunnelName, h), s.CreateHostNetns(TunnelName, i), ovsvxlan.Reach(TunnelName, s, i))
 		for _, p := range s.PortsOn(h.Name) {

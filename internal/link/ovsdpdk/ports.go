@@ -81,9 +81,6 @@ const (
 	driverInside = "/driver"
 )
 
-// maxSocketPath is the longest path of a socket in bytes (unix(7)), without NUL.
-const maxSocketPath = 107
-
 func (drayPorts) socket(s transport.Spec, i int) string {
 	return filepath.Join(s.Dir, "ports", portName(i))
 }
@@ -99,12 +96,9 @@ func (drayPorts) probe() error {
 	return host.ProbeSealedMemory()
 }
 
-func (p drayPorts) check(s transport.Spec) error {
+func (drayPorts) check(s transport.Spec) error {
 	if s.Move {
 		return fmt.Errorf("a link with a switch cannot be moved or replaced while the chain is up; dray down, then dray up")
-	}
-	if path := p.socket(s, len(s.Ends)-1); len(path) > maxSocketPath {
-		return fmt.Errorf("the path of a socket, %s, is longer than %d bytes: use shorter names for chain and link, or set DRAY_STATE to a shorter directory", path, maxSocketPath)
 	}
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -162,7 +161,7 @@ func (w *ovsSwitch) startDatabase(ctx context.Context, r *transport.Report) erro
 	if err != nil {
 		return err
 	}
-	if err := w.db.Await(ctx, id, func() bool { return answers(filepath.Join(w.dir, "db.sock")) }); err != nil {
+	if err := w.db.Await(ctx, id, func() bool { return answers(ctx, filepath.Join(w.dir, "db.sock")) }); err != nil {
 		return err
 	}
 	r.Note(w.named(dbServer), id, w.db.Log())
@@ -170,8 +169,8 @@ func (w *ovsSwitch) startDatabase(ctx context.Context, r *transport.Report) erro
 }
 
 // answers reports whether a process listens on a socket.
-func answers(socket string) bool {
-	conn, err := net.Dial("unix", socket)
+func answers(ctx context.Context, socket string) bool {
+	conn, err := host.DialUnix(ctx, "unix", socket)
 	if err != nil {
 		return false
 	}

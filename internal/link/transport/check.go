@@ -141,15 +141,8 @@ func checkEnds(caps inventory.Caps, s Spec) []error {
 	return errs
 }
 
-// maxSocketPath is the longest path of a socket in bytes (unix(7)), without NUL.
-const maxSocketPath = 107
-
 // maxNativeQueues is the most queues that libdray opens on a port.
 const maxNativeQueues = 16
-
-// longestSocket reserves path bytes for the name of a socket in the directory
-// of a dpdk end.
-const longestSocket = len("/vhost-user.sock")
 
 func checkFaces(caps inventory.Caps, s Spec) []error {
 	var errs []error
@@ -169,8 +162,8 @@ func checkFaces(caps inventory.Caps, s Spec) []error {
 		if e.NativeInMachine() && !caps.MachineMemory {
 			errs = append(errs, fmt.Errorf("port %s is in a virtual machine, which the transport's native ports do not reach; use transport shm, or another runtime", e.Name))
 		}
-		if (e.Dpdk() || caps.Machines && e.Machine()) && (!filepath.IsAbs(e.Dir) || len(e.Dir)+longestSocket > maxSocketPath) {
-			errs = append(errs, fmt.Errorf("port %s: the path of its directory, %q, must be absolute and of at most %d bytes; set DRAY_STATE to a shorter one", e.Name, e.Dir, maxSocketPath-longestSocket))
+		if (e.Dpdk() || caps.Machines && e.Machine()) && !filepath.IsAbs(e.Dir) {
+			errs = append(errs, fmt.Errorf("port %s: the path of its directory, %q, must be absolute", e.Name, e.Dir))
 		}
 		if e.Brokered() && libdray {
 			errs = append(errs, checkBrokered(s, e))
@@ -181,8 +174,8 @@ func checkFaces(caps inventory.Caps, s Spec) []error {
 
 func checkBrokered(s Spec, e End) error {
 	switch {
-	case !filepath.IsAbs(e.Socket) || len(e.Socket) > maxSocketPath:
-		return fmt.Errorf("port %s: the path of its socket, %q, must be absolute and of at most %d bytes; set DRAY_STATE to a shorter one", e.Name, e.Socket, maxSocketPath)
+	case !filepath.IsAbs(e.Socket):
+		return fmt.Errorf("port %s: the path of its socket, %q, must be absolute", e.Name, e.Socket)
 	case !filepath.IsAbs(s.Broker):
 		return fmt.Errorf("port %s: no broker serves native ports: its directory %q is not absolute", e.Name, s.Broker)
 	case e.Queues > maxNativeQueues:

@@ -72,7 +72,6 @@ func testNativeErrors(t *testing.T, d transport.Driver, o Options) {
 		{"face", func(_ *transport.Spec, e *transport.End) { e.Face = "morse" }, "use face: "},
 		{"no broker", func(s *transport.Spec, _ *transport.End) { s.Broker = "" }, "no broker serves native ports"},
 		{"no socket", func(_ *transport.Spec, e *transport.End) { e.Socket = "" }, "must be absolute"},
-		{"long path", func(_ *transport.Spec, e *transport.End) { e.Socket = "/" + strings.Repeat("x", 107) }, "set DRAY_STATE"},
 		{"messages", func(s *transport.Spec, _ *transport.End) {
 			s.Messages = &chain.Messages{Size: units.Bytes(d.Caps().MaxMessage) + 1, Count: 1}
 		}, "leave out messages, or lower their size"},

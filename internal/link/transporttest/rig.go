@@ -251,6 +251,7 @@ func (r *Rig) destroy() {
 	if err := runner.Remove(context.Background(), rest); err != nil {
 		r.t.Errorf("remove rig: %v", err)
 	}
+	testenv.Must(r.t, host.DropShortDirs(r.dir))
 }
 
 // logs returns the logs of the link's processes.

@@ -29,16 +29,6 @@ const (
 	ringSlots = 1 << ringLog
 )
 
-// maxSocketPath is the longest path of a socket in bytes (unix(7)), without NUL.
-const maxSocketPath = 107
-
-func (memif) check(s transport.Spec) error {
-	if path := memifDir(s, len(s.Ends)-1) + "/" + dpdk.MemifSocket; len(path) > maxSocketPath {
-		return fmt.Errorf("the path of a socket, %s, is longer than %d bytes: use shorter names for chain and link, or set DRAY_STATE to a shorter directory", path, maxSocketPath)
-	}
-	return nil
-}
-
 func memifDir(s transport.Spec, i int) string { return filepath.Join(s.Dir, fmt.Sprintf("end%d", i+1)) }
 
 // memifInside is the path of that directory inside VPP's container.
@@ -54,6 +44,9 @@ func (memif) prepare(driver string, s transport.Spec) []step.Step {
 			Do: func(context.Context) error {
 				// VPP owns it: the function cannot take the place of its socket.
 				if err := os.Mkdir(dir, 0o700); err != nil {
+					return err
+				}
+				if err := host.ShortenDir(dir, dpdk.MemifSocket); err != nil {
 					return err
 				}
 				owner := sidecar.UID(vhost.Owner(s))

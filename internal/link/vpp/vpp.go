@@ -68,9 +68,6 @@ func probe(ctx context.Context) (version string, err error) {
 }
 
 func build(driver string, kind kind, s transport.Spec) (*transport.Build, error) {
-	if err := kind.check(s); err != nil {
-		return nil, s.Refuse(driver, err)
-	}
 	v := newSwitch(kind, s)
 	build := transport.NewBuild(kind.prepare(driver, s)...)
 	for i := range s.Ends {
@@ -97,8 +94,6 @@ func (d driver) Revive(ctx context.Context, s transport.Spec, r *transport.Repor
 
 // kind is a kind of VPP interface to applications.
 type kind interface {
-	// check rejects specs that cannot be built, in addition to transport.Check.
-	check(s transport.Spec) error
 	// prepare are the steps that let VPP and the applications connect.
 	prepare(driver string, s transport.Spec) []step.Step
 	// vdev is the application's device at end i.
@@ -116,7 +111,6 @@ type kind interface {
 type vhostUser struct{}
 
 func (vhostUser) plugin() string                                      { return "vhost_plugin.so" }
-func (vhostUser) check(transport.Spec) error                          { return nil }
 func (vhostUser) prepare(driver string, s transport.Spec) []step.Step { return vhost.Admit(driver, s) }
 func (vhostUser) binds(s transport.Spec) []sidecar.Bind               { return vhost.Binds(s) }
 func (vhostUser) files(s transport.Spec) []int                        { return vhost.Users(s) }

@@ -15,6 +15,7 @@ import (
 	"github.com/drayage/dray/internal/result/verdict"
 	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/dpdk"
+	"github.com/drayage/dray/internal/spec/sockpath"
 )
 
 // Links measures every link of the plan over its own ports and returns the
@@ -166,7 +167,7 @@ func (in Input) Endpoint(e plan.End) (instrument.Endpoint, error) {
 	}
 	end := instrument.Endpoint{
 		Name: e.String(), Place: at.Place(), IP: e.IP.Addr(), MAC: string(e.MAC), MTU: e.MTU,
-		Port: e.Port, Guest: at.Guest, Native: e.Face == chain.FaceNative, Ports: at.Ports, RuntimeDir: at.RuntimeDir,
+		Port: e.Port, Guest: at.Guest, Native: e.Face == chain.FaceNative, Ports: sockpath.Dir(at.Ports, e.Port), RuntimeDir: at.RuntimeDir,
 	}
 	if e.Face != chain.FaceDPDK {
 		return end, nil

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/drayage/dray/internal/function/guest"
+	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/link/broker/wire"
 )
 
@@ -25,6 +25,7 @@ const (
 	plugPatience   = time.Second
 	mappedPatience = 500 * time.Millisecond
 	unplugPatience = 10 * time.Second
+	dialPatience   = time.Second // for the broker
 )
 
 // allowed are the features that work across the border of a machine: its clock is another,
@@ -97,7 +98,9 @@ func (p *hostPort) generation(number uint32) *hostGeneration {
 
 // open connects to the broker for the guest's connection.
 func (p *hostPort) open(number uint32) {
-	conn, err := dial(p.spec.Socket)
+	ctx, cancel := context.WithTimeout(context.Background(), dialPatience)
+	defer cancel()
+	conn, err := host.DialUnix(ctx, "unixpacket", p.spec.Socket)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.conn != nil {
@@ -110,21 +113,6 @@ func (p *hostPort) open(number uint32) {
 		return
 	}
 	go p.listen(conn, number)
-}
-
-// dial connects to a port's socket, whose path may be longer than an address.
-func dial(path string) (*net.UnixConn, error) {
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return nil, err
-	}
-	defer dir.Close()
-	d := net.Dialer{Timeout: time.Second}
-	conn, err := d.Dial("unixpacket", fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), filepath.Base(path)))
-	if err != nil {
-		return nil, err
-	}
-	return conn.(*net.UnixConn), nil
 }
 
 // hangUp ends the connection to the broker.

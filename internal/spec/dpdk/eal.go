@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/sockpath"
 	"github.com/drayage/dray/internal/spec/units"
 )
 
@@ -183,8 +184,8 @@ func (a Application) shared() ([]string, error) {
 	if group[0].Driver == NetMPRingPeer && len(a.Vdevs) > 1 {
 		return nil, fmt.Errorf("port %s makes its function a secondary EAL process, which can have no other dpdk port: make it the link's first end, or use another transport", group[0].Port)
 	}
-	dir := a.dir(group[0])
-	args := []string{"--file-prefix", sharedPrefix, "--huge-dir", filepath.Join(dir, HugeDir)}
+	// EAL compares it with the paths of mounts. Only programs on the host share memory.
+	args := []string{"--file-prefix", sharedPrefix, "--huge-dir", filepath.Join(group[0].SocketDir(), HugeDir)}
 	if group[0].Driver == NetMPRingPeer {
 		return append(args, "--proc-type", "secondary"), nil
 	}
@@ -195,7 +196,7 @@ func (a Application) shared() ([]string, error) {
 // shared with another process.
 func RuntimeDir(eal []string, own string) string {
 	if i := slices.Index(eal, "--huge-dir"); i >= 0 && i+1 < len(eal) {
-		return filepath.Dir(eal[i+1])
+		return sockpath.Dir(filepath.Dir(eal[i+1]), RingSockets...)
 	}
 	return own
 }
@@ -266,7 +267,7 @@ func (a Application) dir(v Vdev) string {
 	if a.Inside {
 		return v.Inside()
 	}
-	return v.SocketDir()
+	return v.ReachedAt()
 }
 
 func join(parts ...string) string {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/sockpath"
 )
 
 var dray = Vdev{Function: "a", Port: "f1u", Driver: NetDray, Options: "port=f1u"}
@@ -126,5 +127,29 @@ func TestExpand(t *testing.T) {
 	got := Expand([]string{"testpmd", "$(DRAY_EAL)", "--", "x$(DRAY_EAL)"}, []string{"-l", "0"})
 	if want := []string{"testpmd", "-l", "0", "--", "x$(DRAY_EAL)"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestLongDirectories: a program on the host gets short paths for sockets, but EAL needs that
+// of the mount.
+func TestLongDirectories(t *testing.T) {
+	dir := "/l/" + strings.Repeat("d", 100)
+	client := Vdev{Port: "n3", Driver: NetMemif, Options: "socket={dir}/memif.sock,role=client", Dir: dir}
+	ring := primary
+	ring.Dir = dir
+	for _, v := range []Vdev{client, ring} {
+		app := Application{CPUs: []int{0}, Vdevs: []Vdev{v}, Driver: "/x", HugePages: pages}
+		args, err := app.EAL()
+		eal := strings.Join(args, " ")
+		if err != nil || !strings.Contains(eal, "socket="+sockpath.Link(dir)+"/") {
+			t.Errorf("%s, %v", eal, err)
+		}
+		if v.Shared() && (!strings.Contains(eal, "--huge-dir "+dir+"/huge") || RuntimeDir(args, "/own") != sockpath.Link(dir)) {
+			t.Errorf("%s in %s", eal, RuntimeDir(args, "/own"))
+		}
+		app.Inside = true
+		if args, err = app.EAL(); err != nil || !strings.Contains(strings.Join(args, " "), "socket="+LinksInside+"/"+v.Port+"/") {
+			t.Errorf("in a container: %v, %v", args, err)
+		}
 	}
 }

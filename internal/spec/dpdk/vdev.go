@@ -7,6 +7,8 @@ package dpdk
 import (
 	"cmp"
 	"path/filepath"
+
+	"github.com/drayage/dray/internal/spec/sockpath"
 )
 
 // LinksInside is where a container sees the directories of its dpdk ports, each named
@@ -36,8 +38,15 @@ const (
 // MemifSocket is the file name of a net_memif server's socket.
 const MemifSocket = "memif.sock"
 
+// RingSocket is the file name of a NetMPRing's socket.
+const RingSocket = "ring.sock"
+
 // VhostSocket is the file name of a net_virtio_user server's socket.
 const VhostSocket = "vhost.sock"
+
+// RingSockets are the file names of the sockets of a NetMPRing's directory: its own, and the longest that EAL makes for
+// its processes, each with a PID and a time.
+var RingSockets = []string{RingSocket, "dpdk/" + sharedPrefix + "/mp_socket_4194304_ffffffffffffffff"}
 
 // Socket is the file name of the socket at which the device listens or connects; "" if it has none.
 func (v Vdev) Socket() string {
@@ -110,6 +119,14 @@ func (v Vdev) PeerInside() string { return filepath.Join(PeersInside, v.Port) }
 
 // SocketDir is the host directory of the device's socket.
 func (v Vdev) SocketDir() string { return cmp.Or(v.Peer, v.Dir) }
+
+// ReachedAt is the host's path by which a program reaches sockets in SocketDir.
+func (v Vdev) ReachedAt() string {
+	if v.Shared() {
+		return sockpath.Dir(v.SocketDir(), RingSockets...)
+	}
+	return sockpath.Dir(v.SocketDir(), v.Socket())
+}
 
 // Shared reports whether the application is one of two that share all EAL memory: a
 // primary process (NetMPRing) or a secondary one.
