@@ -3,7 +3,7 @@
 # Check dray@.service under a real systemd: boot Debian's kernel in an emulated machine
 # with this host's systemd as its first process, install the programs and the unit there,
 # and start, restart, kill and stop a chain. The machine sees this host's files and keeps
-# nothing. Needs bin/dray (make build), runc, QEMU, cpio and root.
+# nothing. Its root is an overlay; it has cgroup v2 alone, and no IPv6. Needs bin/dray (make build), runc, QEMU, cpio and root.
 #
 # usage: scripts/unit-guest.sh      (DRAY_UNIT_PATIENCE=1800: how many seconds the machine may take)
 set -euo pipefail
@@ -110,7 +110,7 @@ outside() {
 	timeout "$patience" qemu-system-x86_64 -name dray-unit -machine q35,accel=tcg -cpu max -m 2G \
 		-nodefaults -no-user-config -no-reboot -display none -sandbox on,obsolete=deny,elevateprivileges=deny,spawn=deny \
 		-kernel "$cache/boot/vmlinuz-$kernel" -initrd "$work/initramfs" \
-		-append "console=ttyS0 panic=-1 quiet systemd.show_status=0 no_timer_check cryptomgr.notests systemd.unit=checks.target systemd.mask=network-online.target systemd.hostname=dray-unit rw" \
+		-append "console=ttyS0 panic=-1 quiet systemd.show_status=0 no_timer_check cryptomgr.notests systemd.unit=checks.target systemd.mask=network-online.target systemd.hostname=dray-unit ipv6.disable=1 rw" \
 		-serial "file:$work/console" -device virtio-rng-pci \
 		-virtfs "local,path=/,mount_tag=root,security_model=none,readonly=on,multidevs=remap" \
 		-virtfs "local,path=$cache/lib/modules/$kernel,mount_tag=modules,security_model=none,readonly=on" </dev/null || status=$?
@@ -147,6 +147,8 @@ inside() {
 	local before first supervisor caps
 	export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8
 	say "$(systemctl --version | sed -n 1p), Linux $(uname -r), first process $(cat /proc/1/comm)"
+	wants "$(stat -f -c %T / /sys/fs/cgroup | tr '\n' ' ')$(ls /proc/net/if_inet6 2>/dev/null || true)" "overlayfs cgroup2fs " \
+		"this host has an overlay as its root, cgroup v2 alone, and no IPv6"
 	ip link set lo up
 	before=$(left)
 	wants "$(systemd-analyze verify --man=no "$unit" 2>&1 | grep -i dray || true)" "" "systemd-analyze finds nothing"

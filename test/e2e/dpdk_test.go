@@ -99,10 +99,16 @@ var received = regexp.MustCompile(`RX-packets: (\d+)`)
 // earlier packets, not yet printed.
 func (b *bench) receives(chain string) {
 	b.t.Helper()
+	b.receivesFrom(chain, "gen", "sink")
+}
+
+// receivesFrom is receives for functions of these names.
+func (b *bench) receivesFrom(chain, gen, sink string) {
+	b.t.Helper()
 	var last uint64
 	known, grown, log := false, 0, ""
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
-		log = b.want(0, "logs", chain, "sink").Stdout
+		log = b.want(0, "logs", chain, sink).Stdout
 		all := received.FindAllStringSubmatch(log, -1)
 		if len(all) == 0 {
 			continue
@@ -124,7 +130,7 @@ func (b *bench) receives(chain string) {
 			return
 		}
 	}
-	b.t.Fatalf("the sink receives nothing within %v; gen:\n%s\nsink:\n%s", patience, b.want(0, "logs", chain, "gen").Stdout, log)
+	b.t.Fatalf("the sink receives nothing within %v; gen:\n%s\nsink:\n%s", patience, b.want(0, "logs", chain, gen).Stdout, log)
 }
 
 // killFunction kills a running function's process.
