@@ -16,13 +16,27 @@ func (p *Plan) room(path Path) []int {
 	var all []int
 	tunnelled := p.tunnelled(path)
 	for i, s := range path.Steps {
-		mtu := p.Link(s.Link).MTU
+		l := p.Link(s.Link)
+		mtu := l.MTU
+		if most, crosses := p.betweenHosts(l); crosses {
+			mtu = min(mtu, most)
+		}
 		if tunnelled[i] {
 			mtu -= path.GTPU.Headers()
 		}
 		all = append(all, mtu)
 	}
 	return all
+}
+
+// betweenHosts is the largest packet that a link's tunnel between hosts can carry, in bytes.
+// It is below the ports' MTU if the underlay has no room for the tunnel: then there is no such
+// link.
+func (p *Plan) betweenHosts(l *Link) (most int, crosses bool) {
+	if !l.Tunnel() || p.Hosts == nil {
+		return 0, false
+	}
+	return p.Hosts.Underlay.MTU - chain.VXLANOverhead, true
 }
 
 // tunnelled says which links of a path carry its packets inside GTP-U: those between the end
@@ -63,20 +77,43 @@ func (p *Plan) judgeMTU(path Path) Evidence {
 		Requirement: "mtu", Required: fmt.Sprintf("≥ %d B", path.Requires.MTU), Expected: fmt.Sprintf("%d B", least),
 		Source: "link " + path.Steps[at].Link, Meets: least >= path.Requires.MTU,
 	}
+	if l := p.Link(path.Steps[at].Link); p.tooWide(l, l.MTU) {
+		ev.Source += fmt.Sprintf(", of which VXLAN takes %d B of the underlay's %d", chain.VXLANOverhead, p.Hosts.Underlay.MTU)
+	}
 	if p.tunnelled(path)[at] {
 		ev.Source += fmt.Sprintf(", where GTP-U takes %d B", path.GTPU.Headers())
 	}
 	return ev
 }
 
-// widen is how the ports of a path's narrow links would fit the required packets.
+// tooWide reports whether the underlay has no room for packets of that size on a link.
+func (p *Plan) tooWide(l *Link, mtu int) bool {
+	most, crosses := p.betweenHosts(l)
+	return crosses && mtu > most
+}
+
+// widen is how the required packets would fit into a path's narrow links.
 func (p *Plan) widen(path Path) string {
 	var links []string
+	underlay, tunnelled := 0, p.tunnelled(path)
 	for i, room := range p.room(path) {
-		if short := path.Requires.MTU - room; short > 0 {
-			link := p.Link(path.Steps[i].Link)
-			links = append(links, fmt.Sprintf("%s an mtu of %d", link.Name, link.MTU+short))
+		link, needs := p.Link(path.Steps[i].Link), path.Requires.MTU
+		if tunnelled[i] {
+			needs += path.GTPU.Headers()
+		}
+		if room < path.Requires.MTU && link.MTU < needs {
+			links = append(links, fmt.Sprintf("%s an mtu of %d", link.Name, needs))
+		}
+		if wide := max(link.MTU, needs); room < path.Requires.MTU && p.tooWide(link, wide) {
+			underlay = max(underlay, wide+chain.VXLANOverhead)
 		}
 	}
-	return "give the ports of link " + strings.Join(links, ", and those of link ")
+	var fixes []string
+	if links != nil {
+		fixes = append(fixes, "give the ports of link "+strings.Join(links, ", and those of link "))
+	}
+	if underlay > 0 {
+		fixes = append(fixes, fmt.Sprintf("give the network between the hosts an mtu of %d", underlay))
+	}
+	return strings.Join(fixes, ", and ")
 }

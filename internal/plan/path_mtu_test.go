@@ -47,6 +47,31 @@ func TestAUsersPacketIsWhatCounts(t *testing.T) {
 	}
 }
 
+// TestATunnelBetweenHostsTakesItsShare of a user's packet, as well as GTP-U.
+func TestATunnelBetweenHostsTakesItsShare(t *testing.T) {
+	p, path := gtpuPath(chain.SideFrom, "10.0.0.2", 1500, 1500, 1500)
+	p.Hosts = &chain.Hosts{Underlay: chain.Underlay{MTU: 1500}}
+	p.Links[0].Hosts, p.Links[1].Hosts = []string{"site", "edge"}, []string{"edge", "core"}
+	path.Requires.MTU = 1450
+	if got := p.room(path); !slices.Equal(got, []int{1406, 1450, 1500}) {
+		t.Errorf("room: %v", got)
+	}
+	if ev := p.judgeMTU(path); ev.Meets || ev.Source != "link gnb-upf, of which VXLAN takes 50 B of the underlay's 1500, where GTP-U takes 44 B" {
+		t.Errorf("%+v", ev)
+	}
+	if fix := p.widen(path); fix != "give the network between the hosts an mtu of 1550" {
+		t.Errorf("fix: %s", fix)
+	}
+	path.Requires.MTU = 1470
+	if fix := p.widen(path); fix != "give the ports of link gnb-upf an mtu of 1514, and give the network between the hosts an mtu of 1564" {
+		t.Errorf("fix: %s", fix)
+	}
+	p.Hosts.Underlay.MTU = 1564
+	if got := p.room(path); !slices.Equal(got, []int{1456, 1500, 1500}) {
+		t.Errorf("room in a wider network: %v", got)
+	}
+}
+
 // TestTheHopThatDoesNotFitIsNamed, and what would make it fit.
 func TestTheHopThatDoesNotFitIsNamed(t *testing.T) {
 	p, path := gtpuPath(chain.SideFrom, "10.0.0.2", 1500, 1490, 9000)

@@ -28,6 +28,16 @@ func (a Across) Link(name string) *plan.Link {
 	return nil
 }
 
+// stuck says which links of a chain cannot cross, and why.
+func (a Across) stuck(c *chain.Chain) (all []string) {
+	for _, l := range c.Links {
+		if why := a.Why[l.Name]; why != "" {
+			all = append(all, "link "+l.Name+" cannot cross nodes: "+strings.TrimPrefix(why, "link "+l.Name+": "))
+		}
+	}
+	return all
+}
+
 // sorted are the links between nodes in the order of the plan.
 func (a Across) sorted(c *plan.Plan) (all []plan.Link) {
 	for _, l := range c.Links {
@@ -82,26 +92,44 @@ func planAcross(c *chain.Chain, n Node, here *plan.Plan) Across {
 		}
 	}
 	a.addPaths(byNetwork.plan)
+	if byNetwork.plan == nil {
+		a.addPaths(bySwitch.plan)
+	}
 	return a
 }
 
 // addPaths adds what a plan between nodes expects to be missed. A path with a link that cannot cross is
-// not in question.
+// not in question. If only the network's MTU is why, the path's own MTU is.
 func (a *Across) addPaths(p *plan.Plan) {
 	if p == nil {
 		return
 	}
 	for _, path := range p.Paths {
-		if slices.ContainsFunc(path.Steps, func(s chain.Step) bool { return a.Link(s.Link) == nil }) {
-			continue
+		var stay, narrow int // links that cannot cross, and those of them that are only too wide
+		for _, s := range path.Steps {
+			if a.Link(s.Link) != nil {
+				continue
+			}
+			stay++
+			if isNarrow(p, s.Link) {
+				narrow++
+			}
 		}
 		for _, v := range p.Violations {
-			if v.Subject == "path "+path.Name {
+			counts := stay == 0 || stay == narrow && strings.HasPrefix(v.Constraint, "mtu ")
+			if counts && v.Subject == "path "+path.Name {
 				a.Paths = append(a.Paths, fmt.Sprintf("%s: %s is not expected if its links cross nodes, as %s: keep its pods on one node, or ask for a placement",
 					v.Subject, v.Constraint, v.Reason))
 			}
 		}
 	}
+}
+
+// isNarrow reports whether a link has no tunnel because its packets do not fit into one.
+func isNarrow(p *plan.Plan, link string) bool {
+	return slices.ContainsFunc(p.Violations, func(v plan.Violation) bool {
+		return v.Subject == "link "+link && strings.HasPrefix(v.Constraint, "mtu ")
+	})
 }
 
 // memoryQueues is the first qdisc of a link's ports that they have in shared memory alone: nodes

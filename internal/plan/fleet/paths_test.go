@@ -64,3 +64,43 @@ func TestPathsArePlaced(t *testing.T) {
 		}
 	}
 }
+
+// A user's packet must fit into the tunnels between nodes, too. The link that it does not fit into is named.
+func TestTheNetworkBetweenNodesIsTooNarrowForAPath(t *testing.T) {
+	for network, want := range map[int]string{
+		1550: "",
+		1549: "path dl: mtu ≥ 1500 B is not expected if its links cross nodes, as a user's packet of at most 1499 B fits into link f1, " +
+			"of which VXLAN takes 50 B of the underlay's 1549: keep its pods on one node, or ask for a placement",
+	} {
+		spec := strings.Replace(string(onPath("1s", "")), `"percentile":50`, `"percentile":50,"mtu":1500`, 1)
+		c, err := manifest.Parse("c", []byte(spec))
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := joined(t, "n1")
+		n.Network.MTU = network
+		p := fleet.Plan(c, []fleet.Node{n})[0]
+		if got := strings.Join(p.Across.Paths, "; "); got != want || p.Refusal != "" {
+			t.Errorf("network of %d: %q, %s\nwhy: %v", network, got, p.Refusal, p.Across.Why)
+		}
+	}
+}
+
+// A placement in which a link would cross a network that is too narrow for it is none.
+func TestAPathIsPlacedWhereItsPacketsFit(t *testing.T) {
+	spec := strings.Replace(string(onPath("1s", `"placement":{},`)), `"percentile":50`, `"percentile":50,"mtu":1500`, 1)
+	apart := strings.NewReplacer(`"name":"ru"`, `"name":"ru","host":"n1"`, `"name":"cu"`, `"name":"cu","host":"n2"`).Replace(spec)
+	for _, c := range []struct{ spec, spots, note string }{
+		{spec, "ru=n1 du=n1 cu=n1", ""},
+		{apart, "", "; link f1 cannot cross nodes: mtu 1500: no transport can do this; the nearest is vxlan, which carries packets of at most 1450 bytes over an underlay with mtu 1500"},
+	} {
+		site := siteOf(t, []byte(c.spec), machine("n1", 4, ""), machine("n2", 4, ""))
+		for i := range site.Nodes {
+			site.Nodes[i].Network.MTU = 1500
+		}
+		site.Choice = fleet.Choose(fleet.Plan(site.Chain, site.Nodes))
+		if p := site.Place(nil); spots(p) != c.spots || (p.Refusal == "") != (c.spots != "") || !strings.Contains(p.Note, c.note) {
+			t.Errorf("%s: %s, %s; %s", c.spec, spots(p), p.Refusal, p.Note)
+		}
+	}
+}

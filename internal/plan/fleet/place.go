@@ -105,7 +105,7 @@ func (g *ground) place(on *Site, fixed map[string]string) Placed {
 	p, err := plan.Explain(wanted, planner.Inventory, plan.Held{})
 	var infeasible *plan.Infeasible
 	if errors.As(err, &infeasible) {
-		return Placed{Refusal: unplaced(infeasible.Plan), Note: strings.Join(g.notes, "; ")}
+		return Placed{Refusal: unplaced(infeasible.Plan), Note: strings.Join(append(g.notes, on.Choice.Across.stuck(on.Chain)...), "; ")}
 	}
 	if err != nil {
 		return Placed{Refusal: err.Error()}

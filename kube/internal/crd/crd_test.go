@@ -204,7 +204,7 @@ spec:
     directions: forward
     load: 10Mbps
     gtpu: {at: from, from: 198.18.0.2, to: 198.18.0.1, teid: 1, tunnels: 1000, pdu: up, qfi: 9}
-    requires: {latency: 5ms, percentile: 90, packet_loss_ratio: 0.01, min_bitrate: 100Mbps}
+    requires: {latency: 5ms, percentile: 90, packet_loss_ratio: 0.01, min_bitrate: 100Mbps, mtu: 1500}
   - {name: ul, from: a.p1, to: b.p1, requires: {min_bitrate: 1Mbps}}
 status:
   observedGeneration: 1
@@ -262,7 +262,8 @@ func TestWrongObjectsAreRefused(t *testing.T) {
 		{"name: ul", "name: dl", `spec.paths[1]: Duplicate value: {"name":"dl"}`},
 		{"requires: {min_bitrate: 1Mbps}", "requires: {}", "the path requires nothing: state a latency, a packet_loss_ratio, a min_bitrate or an mtu"},
 		{"requires: {min_bitrate: 1Mbps}", "requires: {min_bitrate: 1Mbps, percentile: 99}", "percentile has nothing to apply to: add latency, or remove it"},
-		{"requires: {min_bitrate: 1Mbps}", "requires: {min_bitrate: 1Mbps, mtu: 1500}", "spec.paths[1].requires.mtu"},
+		{"requires: {min_bitrate: 1Mbps}", "requires: {mtu: 67}", "spec.paths[1].requires.mtu: Invalid value: 67"},
+		{"requires: {min_bitrate: 1Mbps}", "requires: {mtu: 1500B}", "spec.paths[1].requires.mtu"},
 		{"from: a.p1", "from: a", "spec.paths[1].from"},
 		{"directions: forward", "directions: back", `spec.paths[0].directions: Unsupported value: "back"`},
 		{"pdu: up", "pdu: left", `spec.paths[0].gtpu.pdu: Unsupported value: "left"`},

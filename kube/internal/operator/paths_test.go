@@ -74,3 +74,27 @@ func TestAPathThatShouldNotCrossIsAWarning(t *testing.T) {
 		}
 	}
 }
+
+// A user's packet that does not fit into the network between nodes is a warning that names the link. One that does
+// not fit into the ports is refused.
+func TestAPathsPacketMustFit(t *testing.T) {
+	for mtu, want := range map[string]string{
+		"1450": "on n1",
+		"1500": "; warning: path dl: mtu ≥ 1500 B is not expected if its links cross nodes, as a user's packet of at most 1499 B fits into link f1u, of which VXLAN takes 50 B of the underlay's 1549",
+		"1501": "n1: path dl: mtu ≥ 1501 B: a user's packet of at most 1500 B fits into link f1u; give the ports of link f1u an mtu of 1501, or require less",
+	} {
+		spec := strings.Replace(pathSpec("1s"), `"latency":"1s"`, `"mtu":`+mtu, 1)
+		b := newBench(t, newChain(spec), withNetwork(newNode("n1", withVxlan), 1549), machine("n1", "2"))
+		c, status, reason := b.reconcile(), yes, v1alpha1.ReasonPlanned
+		if mtu == "1501" {
+			status, reason = no, v1alpha1.ReasonInfeasible
+		}
+		b.wants(c, v1alpha1.ConditionPlanned, status, reason, want)
+		if text := c.Status.Conditions[0].Message; strings.Contains(text, "warning") != strings.Contains(want, "warning") {
+			t.Errorf("mtu %s: %s", mtu, text)
+		}
+		if mtu == "1450" && c.Status.Paths[0].Requirements[1].Type != "mtu" && c.Status.Paths[0].Requirements[0].Type != "mtu" {
+			t.Errorf("%+v", c.Status.Paths)
+		}
+	}
+}
