@@ -67,3 +67,28 @@ func notRegular(path string, info fs.FileInfo) error {
 	}
 	return fmt.Errorf("%s is %s, %w", path, kind, ErrNotRegular)
 }
+
+// ReplaceFile replaces a file atomically, and whatever else is in its place.
+func ReplaceFile(path string, content []byte, mode fs.FileMode) error {
+	part := path + ".new"
+	if err := errors.Join(Vacate(part), Vacate(path)); err != nil {
+		return err
+	}
+	if err := os.WriteFile(part, content, mode); err != nil {
+		return err
+	}
+	return os.Rename(part, path)
+}
+
+// Vacate removes what is at a path, unless that is a regular file: no rename replaces a
+// directory, and opening a pipe waits.
+func Vacate(path string) error {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil || info.Mode().IsRegular():
+		return err
+	}
+	return os.RemoveAll(path)
+}

@@ -117,7 +117,7 @@ func (a *application) run(ctx context.Context, source []byte) error {
 	}
 	a.State.Held, a.State.Claimed, a.State.Left = nil, nil, nil
 	a.State.Unsettled = a.unsettled()
-	if err := replaceFile(filepath.Join(a.dir, fileChain), source); err != nil {
+	if err := host.ReplaceFile(filepath.Join(a.dir, fileChain), source, 0o600); err != nil {
 		return err
 	}
 	return a.save()

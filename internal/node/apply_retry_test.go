@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/host/step"
 	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/inventory"
@@ -164,7 +165,7 @@ func TestApplyReportsTheSupervisorsError(t *testing.T) {
 	if err := l.reload(ctx, time.Millisecond); err == nil || !strings.Contains(err.Error(), "cannot read the changed chain: ") {
 		t.Errorf("%v", err)
 	}
-	if err := errors.Join(replaceFile(l.ChainFile(), []byte(pairYAML)), l.reload(ctx, time.Millisecond), l.Release()); err != nil {
+	if err := errors.Join(host.ReplaceFile(l.ChainFile(), []byte(pairYAML), 0o600), l.reload(ctx, time.Millisecond), l.Release()); err != nil {
 		t.Errorf("with the file back: %v", err)
 	}
 }

@@ -10,45 +10,12 @@ import (
 	"strings"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/test/testenv"
 )
 
 // damages are what can become of a file.
-var damages = map[string]func(t *testing.T, path string){
-	"empty":   func(t *testing.T, path string) { testenv.Must(t, os.WriteFile(path, nil, 0o600)) },
-	"garbage": func(t *testing.T, path string) { testenv.Must(t, os.WriteFile(path, []byte("\x00{]\n\xff\n"), 0o600)) },
-	"huge": func(t *testing.T, path string) {
-		testenv.Must(t, os.WriteFile(path, nil, 0o600))
-		testenv.Must(t, os.Truncate(path, 1<<40)) // a hole
-	},
-	"newer": func(t *testing.T, path string) {
-		testenv.Must(t, os.WriteFile(path, []byte(`{"version":99,"plan":{"chain":7},"make":"otherwise","functions":[],"process":"x","ab":[]}`+"\n"), 0o600))
-	},
-	"a directory": func(t *testing.T, path string) {
-		replace(t, path)
-		testenv.Must(t, os.MkdirAll(filepath.Join(path, "below"), 0o700))
-	},
-	"a named pipe": func(t *testing.T, path string) {
-		replace(t, path)
-		testenv.Must(t, unix.Mkfifo(path, 0o600))
-	},
-	"a link to /dev/zero": func(t *testing.T, path string) {
-		replace(t, path)
-		testenv.Must(t, os.Symlink("/dev/zero", path))
-	},
-	"a link to nothing": func(t *testing.T, path string) {
-		replace(t, path)
-		testenv.Must(t, os.Symlink("/no/such/file", path))
-	},
-}
-
-func replace(t *testing.T, path string) {
-	t.Helper()
-	testenv.Must(t, os.RemoveAll(path))
-}
+var damages = testenv.Damages(`{"version":99,"plan":{"chain":7},"make":"otherwise","functions":[],"process":"x","ab":[]}`)
 
 // TestADamagedChainCanBeRemoved, whichever of its files is damaged, by down and by gc, and
 // that blocks no other chain. What is damaged and is needed is kept.
@@ -147,7 +114,7 @@ func TestWhatIsInTheStateDirectorysOwnPlaces(t *testing.T) {
 			end()
 		}
 	}
-	replace(t, filepath.Join(n.StateDir, fileMeasuring))
+	testenv.Must(t, os.RemoveAll(filepath.Join(n.StateDir, fileMeasuring)))
 }
 
 // TestASupervisorWritesADamagedStatusAgain.
@@ -174,7 +141,7 @@ func TestASupervisorWritesADamagedStatusAgain(t *testing.T) {
 	}
 	cancel()
 	testenv.Must(t, <-done)
-	replace(t, filepath.Join(l.dir, fileStatus)) // down would end this process, its supervisor
+	testenv.Must(t, os.RemoveAll(filepath.Join(l.dir, fileStatus))) // down would end this process, its supervisor
 	_, err = n.Down(context.Background(), "pair")
 	testenv.Must(t, err)
 }

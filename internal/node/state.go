@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -90,23 +89,7 @@ func writeJSON(path string, v any) error {
 	if err != nil {
 		return err
 	}
-	return replaceFile(path, append(b, '\n'))
-}
-
-// replaceFile replaces a file atomically, and whatever else is in its place.
-func replaceFile(path string, content []byte) error {
-	part := path + ".new"
-	for _, place := range []string{part, path} { // rename replaces no directory
-		if info, err := os.Lstat(place); err == nil && !info.Mode().IsRegular() {
-			if err := os.RemoveAll(place); err != nil {
-				return err
-			}
-		}
-	}
-	if err := os.WriteFile(part, content, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(part, path)
+	return host.ReplaceFile(path, append(b, '\n'), 0o600)
 }
 
 func readJSON(path string, v any) error {

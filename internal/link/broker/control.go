@@ -95,7 +95,7 @@ func (c *call) decode(v any) error {
 }
 
 func newControl(b *broker, dir string) (*control, error) {
-	d, err := os.Open(dir)
+	d, err := openDir(dir)
 	if err != nil {
 		return nil, err
 	}

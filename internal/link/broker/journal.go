@@ -6,12 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 
+	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/link/broker/wire"
 )
 
@@ -55,7 +55,7 @@ func openJournal(dir string) (*journal, error) {
 func (j *journal) clear() error {
 	unfinished, err := filepath.Glob(filepath.Join(j.dir, entryPrefix+"*"+unfinishedSuffix))
 	for _, path := range unfinished {
-		if err := os.Remove(path); err != nil {
+		if err := os.RemoveAll(path); err != nil {
 			return fmt.Errorf("journal: %w", err)
 		}
 	}
@@ -83,6 +83,9 @@ func (j *journal) save(e *entry) error {
 
 // replace writes a file atomically: a reader finds the old or the new one.
 func replace(path string, b []byte) (err error) {
+	if err := errors.Join(host.Vacate(path+unfinishedSuffix), host.Vacate(path)); err != nil {
+		return err
+	}
 	f, err := os.OpenFile(path+unfinishedSuffix, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
@@ -98,7 +101,7 @@ func replace(path string, b []byte) (err error) {
 }
 
 func (j *journal) remove(link string) error {
-	if err := os.Remove(j.path(link)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.RemoveAll(j.path(link)); err != nil {
 		return fmt.Errorf("journal: %w", err)
 	}
 	return nil
@@ -143,14 +146,7 @@ func (j *journal) generation(link string) uint32 {
 }
 
 func readEntry(path string) (*entry, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if info.Size() > maxEntry {
-		return nil, errors.New("longer than any entry")
-	}
-	b, err := os.ReadFile(path)
+	b, err := host.ReadRegular(path, maxEntry)
 	if err != nil {
 		return nil, err
 	}

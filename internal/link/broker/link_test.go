@@ -5,6 +5,8 @@ package broker
 import (
 	"errors"
 	"io"
+	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"testing"
@@ -97,6 +99,41 @@ func TestAnUnfinishedEntryIsRemoved(t *testing.T) {
 	testenv.Must(t, err)
 	if files, err := os.ReadDir(j.dir); err != nil || len(files) != 1 || files[0].Name() != filepath.Base(j.path("f1u")) {
 		t.Errorf("the journal has %v (%v)", files, err)
+	}
+}
+
+// TestADamagedEntryIsReplacedOrRemoved, and nobody waits for it.
+func TestADamagedEntryIsReplacedOrRemoved(t *testing.T) {
+	e := &entry{Link: Link{Name: "f1u", Kind: KindShm}, Generation: 3}
+	for i, function := range []string{"a", "b"} {
+		e.Link.Ends = append(e.Link.Ends, End{Function: function, Port: "p", Socket: "/run/" + function, MTU: 1500, MAC: net.HardwareAddr{2, 0, 0, 0, 0, byte(i)}})
+	}
+	for name, damage := range testenv.Damages(`{"link":{"name":7}}`) {
+		for _, suffix := range []string{"", unfinishedSuffix} {
+			dir := t.TempDir()
+			j, err := openJournal(dir)
+			testenv.Must(t, err)
+			damage(t, j.path("f1u")+suffix)
+			if _, err := j.load("f1u"); err == nil || suffix == "" && errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("%s: load: %v", name, err)
+			}
+			if n := j.generation("f1u"); n != 0 {
+				t.Errorf("%s: generation %d", name, n)
+			}
+			if err := j.save(e); err != nil || j.generation("f1u") != 3 {
+				t.Errorf("%s, %q: save: %v", name, suffix, err)
+			}
+			damage(t, j.path("f1u")+suffix)
+			if _, err := openJournal(dir); err != nil {
+				t.Errorf("%s, %q: open: %v", name, suffix, err)
+			}
+			if err := j.remove("f1u"); err != nil {
+				t.Errorf("%s, %q: remove: %v", name, suffix, err)
+			}
+			if left, err := os.ReadDir(j.dir); err != nil || len(left) > 0 {
+				t.Errorf("%s, %q: %v are left, %v", name, suffix, left, err)
+			}
+		}
 	}
 }
 

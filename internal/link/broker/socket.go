@@ -16,10 +16,15 @@ import (
 // backlog bounds a port's connections that wait in the kernel.
 const backlog = 8
 
+// openDir opens a directory. Nothing else in its place makes it wait.
+func openDir(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY, 0)
+}
+
 // listen binds a SEQPACKET socket at path for one user; no other user can ever
 // connect. It replaces the socket of an earlier broker.
 func listen(path string, owner int) (fd int, at place, err error) {
-	dir, err := os.Open(filepath.Dir(path))
+	dir, err := openDir(filepath.Dir(path))
 	if err != nil {
 		return -1, at, fmt.Errorf("directory of the socket: %w", err)
 	}
@@ -88,7 +93,7 @@ func placed(dir int, path string) (place, error) {
 // unlink removes the socket, unless a later broker of the same chain has
 // replaced it.
 func (p place) unlink() error {
-	dir, err := os.Open(filepath.Dir(p.path))
+	dir, err := openDir(filepath.Dir(p.path))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}

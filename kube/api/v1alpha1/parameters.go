@@ -52,13 +52,18 @@ func ParsePortParameters(data []byte) (*PortParameters, error) {
 		return nil, fmt.Errorf("the parameters are %s %s, not %s %s: take the claim from the template that the operator made",
 			p.APIVersion, p.Kind, GroupVersion, KindPortParameters)
 	}
+	return &p, p.Check()
+}
+
+// Check refuses parameters that do not describe one port of a link.
+func (p *PortParameters) Check() error {
 	if p.End() < 0 {
-		return nil, errors.New("the parameters name a port that is no end of their link")
+		return errors.New("the parameters name a port that is no end of their link")
 	}
 	if a := p.Across; a != nil && !slices.EqualFunc(a.Ends, p.Link.Ends, samePort) {
-		return nil, errors.New("the parameters describe two different links")
+		return errors.New("the parameters describe two different links")
 	}
-	return &p, nil
+	return nil
 }
 
 // samePort reports whether two ends are the same port with the same addresses.

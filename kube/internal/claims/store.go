@@ -107,7 +107,8 @@ func (s *Store) Remove(ctx context.Context, uid types.UID, before func(stay []Cl
 		if err := before(stay); err != nil {
 			return err
 		}
-		return os.RemoveAll(filepath.Join(s.dir, string(uid)))
+		dir := filepath.Join(s.dir, string(uid))
+		return errors.Join(os.RemoveAll(dir), os.RemoveAll(aside(dir)))
 	})
 }
 
@@ -151,16 +152,14 @@ func (s *Store) List(ctx context.Context) (all []Claim, err error) {
 // claim as it was before that or as it is after.
 func (s *Store) Peek() ([]Claim, error) {
 	nothing := func(string) error { return nil }
-	return s.list(nothing, nothing)
+	return s.list(repair{nothing, nothing, nothing})
 }
 
 // locked runs f while no other process or goroutine changes the store.
 func (s *Store) locked(ctx context.Context, f func() error) error {
 	path := filepath.Join(s.dir, ".lock")
-	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
-		if err := os.RemoveAll(path); err != nil {
-			return fmt.Errorf("claims: %w", err)
-		}
+	if err := host.Vacate(path); err != nil {
+		return fmt.Errorf("claims: %w", err)
 	}
 	lock, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -185,45 +184,56 @@ func (s *Store) locked(ctx context.Context, f func() error) error {
 
 // read returns all claims. It removes what was never written whole, and sets aside what
 // cannot be read: no other claim waits for it.
-func (s *Store) read() ([]Claim, error) { return s.list(os.RemoveAll, setAside) }
+func (s *Store) read() ([]Claim, error) {
+	return s.list(repair{unfinished: os.RemoveAll, damaged: setAside, whole: makePorts})
+}
+
+// repair is what to do with what is not as it was written.
+type repair struct {
+	unfinished func(dir string) error  // it has no claim
+	damaged    func(path string) error // its claim cannot be read, or it is no directory
+	whole      func(dir string) error  // it has a claim
+}
 
 // damagedPrefix begins the names of claims that are set aside, so that none is one.
 const damagedPrefix = ".damaged-"
 
-func setAside(dir string) error {
-	to := filepath.Join(filepath.Dir(dir), damagedPrefix+filepath.Base(dir))
-	return errors.Join(os.RemoveAll(to), os.Rename(dir, to))
+func aside(path string) string {
+	return filepath.Join(filepath.Dir(path), damagedPrefix+filepath.Base(path))
 }
 
-// list returns all claims. It calls unfinished with each directory that has none, and
-// damaged with each whose claim cannot be read.
-func (s *Store) list(unfinished, damaged func(dir string) error) ([]Claim, error) {
+func setAside(path string) error {
+	return errors.Join(os.RemoveAll(aside(path)), os.Rename(path, aside(path)))
+}
+
+// makePorts makes the directory of a claim's ports if it is missing, or something else is
+// in its place. The pod sees that directory alone; each socket is its user's.
+func makePorts(dir string) error {
+	ports := filepath.Join(dir, dirPorts)
+	if info, err := os.Lstat(ports); err == nil && info.IsDir() {
+		return nil
+	}
+	return errors.Join(os.RemoveAll(ports), os.MkdirAll(ports, 0o755))
+}
+
+// list returns all claims. Nothing of one claim is in the way of another, so what goes wrong
+// with one is only logged. What is not named like a claim is left alone.
+func (s *Store) list(r repair) ([]Claim, error) {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
 		return nil, fmt.Errorf("claims: %w", err)
 	}
 	var all []Claim
 	for _, e := range entries {
-		if !e.IsDir() || strings.HasPrefix(e.Name(), damagedPrefix) {
+		if checkUID(types.UID(e.Name())) != nil {
 			continue
 		}
-		dir := filepath.Join(s.dir, e.Name())
-		c, err := readClaim(filepath.Join(dir, fileClaim))
-		if err == nil && string(c.UID) != e.Name() {
-			err = fmt.Errorf("%s is of claim %q", filepath.Join(dir, fileClaim), c.UID)
-		}
-		switch {
-		case err == nil:
-			all = append(all, *c)
-			continue
-		case errors.Is(err, fs.ErrNotExist):
-			err = unfinished(dir)
-		default:
-			slog.Warn("claim set aside: it cannot be read", "claim", e.Name(), "error", err)
-			err = damaged(dir)
-		}
+		c, err := r.claim(filepath.Join(s.dir, e.Name()))
 		if err != nil {
-			return nil, fmt.Errorf("claim %s: %w", e.Name(), err)
+			slog.Warn("a claim of this node is damaged", "claim", e.Name(), "error", err)
+		}
+		if c != nil {
+			all = append(all, *c)
 		}
 	}
 	slices.SortFunc(all, func(a, b Claim) int {
@@ -232,7 +242,31 @@ func (s *Store) list(unfinished, damaged func(dir string) error) ([]Claim, error
 	return all, nil
 }
 
-func readClaim(path string) (*Claim, error) {
+// claim reads the claim of a directory; nil: it has none.
+func (r repair) claim(dir string) (*Claim, error) {
+	c, err := readClaim(dir)
+	switch {
+	case err == nil:
+		return c, r.whole(dir)
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, r.unfinished(dir)
+	}
+	if failed := r.damaged(dir); failed != nil {
+		return nil, errors.Join(err, failed)
+	}
+	return nil, fmt.Errorf("%w; it is kept as %s until its pod has ended, whose ports do not work: replace the pod", err, aside(dir))
+}
+
+// readClaim reads the claim of a directory. The error is fs.ErrNotExist if that has none.
+func readClaim(dir string) (*Claim, error) {
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return nil, fmt.Errorf("%s is not a directory", dir)
+	}
+	path := filepath.Join(dir, fileClaim)
 	data, err := host.ReadRegular(path, maxClaim)
 	if err != nil {
 		return nil, err
@@ -240,6 +274,14 @@ func readClaim(path string) (*Claim, error) {
 	var c Claim
 	if err := json.Unmarshal(data, &c); err != nil {
 		return nil, fmt.Errorf("%s is malformed: %w", path, err)
+	}
+	if string(c.UID) != filepath.Base(dir) {
+		return nil, fmt.Errorf("%s is of claim %q", path, c.UID)
+	}
+	for i := range c.Ports {
+		if err := c.Ports[i].Check(); err != nil {
+			return nil, fmt.Errorf("%s: port %d: %w", path, i, err)
+		}
 	}
 	return &c, nil
 }
@@ -252,15 +294,13 @@ func (s *Store) write(c Claim) error {
 		return err
 	}
 	dir := filepath.Join(s.dir, string(c.UID))
-	// The pod sees the directory of the sockets alone; each socket is its user's.
-	if err := errors.Join(os.MkdirAll(dir, 0o700), os.MkdirAll(s.Ports(c.UID), 0o755)); err != nil {
+	if err := errors.Join(os.MkdirAll(dir, 0o700), makePorts(dir)); err != nil {
 		return fmt.Errorf("claims: %w", err)
 	}
-	unfinished := filepath.Join(dir, fileClaim+".new")
-	if err := os.WriteFile(unfinished, data, 0o600); err != nil {
+	if err := host.ReplaceFile(filepath.Join(dir, fileClaim), data, 0o600); err != nil {
 		return fmt.Errorf("claims: %w", err)
 	}
-	return os.Rename(unfinished, filepath.Join(dir, fileClaim))
+	return nil
 }
 
 var uidPattern = regexp.MustCompile(`^[0-9A-Za-z-]{1,64}$`)

@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/drayage/dray/internal/plan"
@@ -117,56 +116,6 @@ func TestAnUnfinishedClaimIsForgotten(t *testing.T) {
 	all, err := s.List(context.Background())
 	if _, left := os.Stat(filepath.Join(dir, "u1")); err != nil || len(all) != 0 || !os.IsNotExist(left) {
 		t.Errorf("%+v, %v, %v", all, err, left)
-	}
-}
-
-// TestADamagedClaimIsSetAside, and no other claim waits for it.
-func TestADamagedClaimIsSetAside(t *testing.T) {
-	for name, damage := range map[string]func(path string) error{
-		"empty":        func(path string) error { return os.WriteFile(path, nil, 0o600) },
-		"garbage":      func(path string) error { return os.WriteFile(path, []byte("\x00{"), 0o600) },
-		"huge":         func(path string) error { return os.Truncate(path, 1<<40) },
-		"newer":        func(path string) error { return os.WriteFile(path, []byte(`{"ports":{"a":1}}`), 0o600) },
-		"of another":   func(path string) error { return os.WriteFile(path, []byte(`{}`), 0o600) },
-		"a directory":  func(path string) error { return errors.Join(os.Remove(path), os.MkdirAll(path+"/x", 0o700)) },
-		"a named pipe": func(path string) error { return errors.Join(os.Remove(path), unix.Mkfifo(path, 0o600)) },
-		"a link":       func(path string) error { return errors.Join(os.Remove(path), os.Symlink("/dev/zero", path)) },
-	} {
-		s, dir := open(t)
-		ctx := context.Background()
-		err := errors.Join(s.Add(ctx, claim("u1", "du")), s.Add(ctx, claim("u2", "cu-up")), damage(filepath.Join(dir, "u1", "claim.json")))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if all, err := s.Peek(); err != nil || len(all) != 1 || all[0].UID != "u2" {
-			t.Errorf("%s: peek: %+v, %v", name, all, err)
-		}
-		if all, err := s.List(ctx); err != nil || len(all) != 1 || all[0].UID != "u2" {
-			t.Errorf("%s: list: %+v, %v", name, all, err)
-		}
-		if _, err := os.Lstat(filepath.Join(dir, ".damaged-u1", "claim.json")); err != nil {
-			t.Errorf("%s: it is not kept: %v", name, err)
-		}
-		if err := errors.Join(s.Remove(ctx, "u1", none), s.Add(ctx, claim("u1", "du")), s.Remove(ctx, "u2", none)); err != nil {
-			t.Errorf("%s: afterwards: %v", name, err)
-		}
-	}
-}
-
-// TestWhatIsInTheLocksPlace is removed.
-func TestWhatIsInTheLocksPlace(t *testing.T) {
-	s, dir := open(t)
-	lock := filepath.Join(dir, ".lock")
-	for _, damage := range []func() error{
-		func() error { return os.MkdirAll(lock+"/x", 0o700) },
-		func() error { return errors.Join(os.Remove(lock), os.Symlink("/dev/zero", lock)) },
-	} {
-		if err := damage(); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.List(context.Background()); err != nil {
-			t.Error(err)
-		}
 	}
 }
 

@@ -90,7 +90,7 @@ func (p Plugin) parse(args *skel.CmdArgs) (*task, error) {
 	if err != nil {
 		return nil, cnitypes.NewError(cnitypes.ErrInvalidEnvironmentVariables, "K8S_POD_UID", err.Error())
 	}
-	_, err = os.Stat(file)
+	_, err = os.Lstat(file) // whatever is there: dray-node decides
 	t.ours = err == nil
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil

@@ -4,9 +4,7 @@ package nodeagent
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	cdi "tags.cncf.io/container-device-interface/specs-go"
 
+	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/kube/internal/claims"
 )
 
@@ -70,20 +69,15 @@ func (s specs) write(c *claims.Claim, ports string) error {
 		return fmt.Errorf("CDI: %w", err)
 	}
 	// The runtime ignores files without the suffix, so it never reads half a file.
-	unfinished := s.file(c.UID) + ".new"
-	if err := os.WriteFile(unfinished, data, 0o644); err != nil {
+	if err := host.ReplaceFile(s.file(c.UID), data, 0o644); err != nil {
 		return fmt.Errorf("CDI: %w", err)
 	}
-	return os.Rename(unfinished, s.file(c.UID))
+	return nil
 }
 
 // remove removes a claim's device; it need not exist.
 func (s specs) remove(uid types.UID) error {
-	err := os.Remove(s.file(uid))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
+	return os.RemoveAll(s.file(uid))
 }
 
 // unfinishedFor is the age of a file that nobody will finish any more.
@@ -99,11 +93,11 @@ func (s specs) list() ([]types.UID, error) {
 			uids = append(uids, types.UID(uid))
 			continue
 		}
-		info, err := os.Stat(file)
+		info, err := os.Lstat(file)
 		if err != nil || time.Since(info.ModTime()) < unfinishedFor {
 			continue // a claim's device is being written, or has just been
 		}
-		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := os.RemoveAll(file); err != nil {
 			return nil, err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"log/slog"
@@ -64,17 +65,33 @@ func (c *CNI) Netns(pod types.UID) string {
 	return c.read(pod).Netns
 }
 
-// read is the record of a pod; without a pod if there is none.
+// damagedSuffix ends the names of records that are set aside.
+const damagedSuffix = ".damaged"
+
+// read is the record of a pod; without a pod if there is none. One that is damaged is set
+// aside, and a new one made: dray-cni calls for the pod's next sandbox as well.
 func (c *CNI) read(pod types.UID) (a cni.Attachment) {
 	file, err := cni.Record(c.dir, pod)
 	if err != nil {
 		return a
 	}
-	text, err := os.ReadFile(file)
-	if err != nil || json.Unmarshal(text, &a) != nil || a.Pod != pod {
-		return cni.Attachment{}
+	text, err := host.ReadRegular(file, cni.MaxMessage)
+	if errors.Is(err, fs.ErrNotExist) {
+		return a
 	}
-	return a
+	if err == nil {
+		err = json.Unmarshal(text, &a)
+	}
+	if err == nil && a.Pod != pod {
+		err = fmt.Errorf("it is of pod %q", a.Pod)
+	}
+	if err == nil {
+		return a
+	}
+	aside := file + damagedSuffix
+	failed := errors.Join(os.RemoveAll(aside), os.Rename(file, aside), write(file, cni.Attachment{Pod: pod}))
+	c.log.Warn("the record of a pod is damaged: its interfaces stay as they are until the pod is replaced", "pod", pod, "error", errors.Join(err, failed), "kept as", aside)
+	return cni.Attachment{}
 }
 
 func write(file string, a cni.Attachment) error {
@@ -82,10 +99,7 @@ func write(file string, a cni.Attachment) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(file+".new", text, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(file+".new", file)
+	return host.ReplaceFile(file, text, 0o600)
 }
 
 // collectEvery is the time between two searches for records of pods that have gone. A
@@ -231,10 +245,10 @@ func (c *CNI) removeStale(now time.Time) error {
 	pods, err := c.pods()
 	for _, pod := range pods {
 		file, bad := cni.Record(c.dir, pod)
-		if info, gone := os.Stat(file); bad != nil || gone != nil || now.Sub(info.ModTime()) < collectEvery || len(c.of(pod)) > 0 {
+		if info, gone := os.Lstat(file); bad != nil || gone != nil || now.Sub(info.ModTime()) < collectEvery || len(c.of(pod)) > 0 {
 			continue
 		}
-		err = errors.Join(err, os.Remove(file))
+		err = errors.Join(err, os.RemoveAll(file), os.RemoveAll(file+damagedSuffix))
 	}
 	return err
 }

@@ -337,3 +337,36 @@ func TestCheck(t *testing.T) {
 		return nil
 	}))
 }
+
+// A damaged record is set aside and named. The pod's next sandbox gets its interfaces, and no other pod waits.
+func TestADamagedRecordIsSetAside(t *testing.T) {
+	for name, damage := range testenv.Damages(`{"pod":{"uid":"a"}}`) {
+		for _, suffix := range []string{"", ".new", damagedSuffix} {
+			dir, said := t.TempDir(), &bytes.Buffer{}
+			c := NewCNI(dir, func(types.UID) []cni.Interface { return nil }, slog.New(slog.NewTextHandler(said, nil)))
+			ctx := context.Background()
+			testenv.Must(t, errors.Join(c.Expect(ctx, "a"), c.Expect(ctx, "b")))
+			testenv.Must(t, write(filepath.Join(dir, "b.json"), cni.Attachment{Pod: "b", Netns: "/run/netns/b"}))
+			damage(t, filepath.Join(dir, "a.json"+suffix))
+			for range 2 {
+				if a, b := c.Netns("a"), c.Netns("b"); a != "" || b != "/run/netns/b" {
+					t.Errorf("%s, %q: namespaces %q and %q", name, suffix, a, b)
+				}
+			}
+			if n := strings.Count(said.String(), "pod=a"); suffix == "" && n != 1 || suffix != "" && n != 0 {
+				t.Errorf("%s, %q: it said %s", name, suffix, said)
+			}
+			h := &handler{events: make(chan string, 9)}
+			if _, err := c.add(ctx, h, cni.Attachment{Pod: "a", Netns: "/run/netns/a"}); err != nil || c.Netns("a") != "/run/netns/a" {
+				t.Errorf("%s, %q: the next sandbox: %v, %q", name, suffix, err, c.Netns("a"))
+			}
+			damage(t, filepath.Join(dir, "a.json"+suffix))
+			if err := c.removeStale(time.Now().Add(time.Hour)); err != nil {
+				t.Errorf("%s, %q: %v", name, suffix, err)
+			}
+			if left, err := filepath.Glob(filepath.Join(dir, "a.json*")); err != nil || suffix != ".new" && len(left) > 0 {
+				t.Errorf("%s, %q: %v are left, %v", name, suffix, left, err)
+			}
+		}
+	}
+}

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -46,8 +45,13 @@ func Listen(path string) (*net.UnixListener, error) {
 		return nil, err
 	}
 	unfinished := fmt.Sprintf("%s.%d", path, os.Getpid())
-	if err := os.Remove(unfinished); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.RemoveAll(unfinished); err != nil {
 		return nil, err
+	}
+	if info, err := os.Lstat(path); err == nil && info.IsDir() { // which no rename replaces
+		if err := os.RemoveAll(path); err != nil {
+			return nil, err
+		}
 	}
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: unfinished, Net: "unix"})
 	if err != nil {

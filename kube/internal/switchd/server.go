@@ -85,7 +85,7 @@ func newServer(ctx context.Context, o Options) (*server, error) {
 	if err := errors.Join(os.MkdirAll(o.Dir, 0o700), os.MkdirAll(o.Run, 0o700), os.RemoveAll(ports), os.Mkdir(ports, 0o700)); err != nil {
 		return nil, err
 	}
-	if s.wanted, err = load(o.Dir); err != nil {
+	if s.wanted, err = load(o.Dir, o.Log); err != nil {
 		return nil, err
 	}
 	if s.ovs, err = findOVS(ctx, o); err != nil {

@@ -80,7 +80,8 @@ func TestLinksKeepTheirNumbers(t *testing.T) {
 
 func TestTheJournalIsReadAsItWasWritten(t *testing.T) {
 	dir := t.TempDir()
-	if got, err := load(dir); err != nil || got != nil {
+	log := slog.New(slog.DiscardHandler)
+	if got, err := load(dir, log); err != nil || got != nil {
 		t.Errorf("without a journal: %+v, %v", got, err)
 	}
 	here := crossing("a")
@@ -89,14 +90,32 @@ func TestTheJournalIsReadAsItWasWritten(t *testing.T) {
 	if err := store(dir, want); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := load(dir); err != nil || !reflect.DeepEqual(got, want[:1]) {
+	if got, err := load(dir, log); err != nil || !reflect.DeepEqual(got, want[:1]) {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if err := os.WriteFile(journal(dir), []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := load(dir); err == nil {
-		t.Error("half a journal was read")
+}
+
+// TestADamagedJournalIsSetAside: the switch starts, and its links are made again.
+func TestADamagedJournalIsSetAside(t *testing.T) {
+	for name, damage := range testenv.Damages(`{"links":[]}`) {
+		for _, file := range []string{"journal.json", "journal.json.new", "journal.json.damaged"} {
+			dir := t.TempDir()
+			want := crossing("a")
+			want.Ports[0].Door = nodeswitch.DoorOf(dir, "a", 1)
+			damage(t, filepath.Join(dir, file))
+			damage(t, journal(dir))
+			said := &strings.Builder{}
+			got, err := load(dir, slog.New(slog.NewTextHandler(said, nil)))
+			if _, kept := os.Lstat(journal(dir) + ".damaged"); err != nil || got != nil || kept != nil || !strings.Contains(said.String(), "journal.json.damaged") {
+				t.Errorf("%s is %s: %+v, %v, %v; it said %s", file, name, got, err, kept, said)
+			}
+			if err := store(dir, merge(nil, []nodeswitch.Link{want}, true)); err != nil {
+				t.Errorf("%s is %s: %v", file, name, err)
+			}
+			if got, err := load(dir, slog.Default()); err != nil || len(got) != 1 {
+				t.Errorf("%s is %s: then %+v, %v", file, name, got, err)
+			}
+		}
 	}
 }
 

@@ -9,12 +9,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 
+	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/link/ovsdpdk"
 	"github.com/drayage/dray/kube/internal/nodeswitch"
 )
@@ -123,18 +125,24 @@ func number(all []entry) {
 
 func journal(dir string) string { return filepath.Join(dir, "journal.json") }
 
-// load reads the journal. What is no longer a link of this switch is left out.
-func load(dir string) ([]entry, error) {
-	text, err := os.ReadFile(journal(dir))
+// maxJournal bounds a journal that is read back, in bytes.
+const maxJournal = 4 << 20
+
+// load reads the journal. What is no longer a link of this switch is left out. A journal that
+// cannot be read is set aside: dray-node asks for the same links again.
+func load(dir string, log *slog.Logger) ([]entry, error) {
+	text, err := host.ReadRegular(journal(dir), maxJournal)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, err
-	}
 	var all []entry
-	if err := json.Unmarshal(text, &all); err != nil {
-		return nil, fmt.Errorf("%s: %w", journal(dir), err)
+	if err == nil {
+		err = json.Unmarshal(text, &all)
+	}
+	if err != nil {
+		aside := journal(dir) + ".damaged"
+		log.Warn("the journal is damaged; its links are made again", "error", err, "kept as", aside)
+		return nil, errors.Join(os.RemoveAll(aside), os.Rename(journal(dir), aside))
 	}
 	return slices.DeleteFunc(all, func(e entry) bool { return check(dir, &e.Link) != nil }), nil
 }
@@ -145,9 +153,5 @@ func store(dir string, all []entry) error {
 	if err != nil {
 		return err
 	}
-	unfinished := journal(dir) + ".new"
-	if err := os.WriteFile(unfinished, text, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(unfinished, journal(dir))
+	return host.ReplaceFile(journal(dir), text, 0o600)
 }
