@@ -3,12 +3,14 @@
 package host
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/vishvananda/netlink"
@@ -37,6 +39,25 @@ type LinkState struct {
 	Promiscuity int
 	AltNames    []string
 	Addrs       []netip.Prefix
+}
+
+// Absent is what is wrong with an interface that somebody has deleted.
+const Absent = "has no interface any more"
+
+// Differs says what of an interface is not as it was made, with an address or an invalid one;
+// "": nothing. Whoever uses the interface may add addresses.
+func (s *LinkState) Differs(made Iface, ip netip.Prefix) string {
+	switch {
+	case !bytes.Equal(s.MAC, made.MAC):
+		return fmt.Sprintf("has the MAC address %s, not %s", s.MAC, made.MAC)
+	case s.MTU != made.MTU:
+		return fmt.Sprintf("has an MTU of %d, not %d", s.MTU, made.MTU)
+	case !s.Up:
+		return "is down"
+	case ip.IsValid() && !slices.Contains(s.Addrs, ip):
+		return fmt.Sprintf("has lost its address %s", ip)
+	}
+	return ""
 }
 
 // ReadLink reports an interface's state.

@@ -3,11 +3,9 @@
 package node
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/drayage/dray/internal/function/runtime"
@@ -66,19 +64,11 @@ func (l *Live) portFault(link plan.Link, e plan.End) string {
 	now, err := sandbox.Netns.ReadLink(e.Port)
 	switch {
 	case host.LinkGone(err):
-		return "has no interface any more"
+		return host.Absent
 	case err != nil:
 		return ""
-	case !bytes.Equal(now.MAC, e.MAC.HardwareAddr()):
-		return fmt.Sprintf("has the MAC address %s, not %s", now.MAC, e.MAC)
-	case now.MTU != cmp.Or(e.MTU, link.MTU):
-		return fmt.Sprintf("has an MTU of %d, not %d", now.MTU, cmp.Or(e.MTU, link.MTU))
-	case !now.Up:
-		return "is down"
-	case e.IP.IsValid() && !slices.Contains(now.Addrs, e.IP):
-		return fmt.Sprintf("has lost its address %s", e.IP)
 	}
-	return ""
+	return now.Differs(host.Iface{MAC: e.MAC.HardwareAddr(), MTU: cmp.Or(e.MTU, link.MTU)}, e.IP)
 }
 
 // ownInterface reports whether a port has an interface of its own, which this host makes.

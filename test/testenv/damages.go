@@ -5,9 +5,8 @@ package testenv
 import (
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
-
-	"golang.org/x/sys/unix"
 )
 
 // Damages are what can become of a file that a program keeps, by name. newer is what a newer
@@ -40,7 +39,7 @@ func Damages(newer string) map[string]func(t *testing.T, path string) {
 		},
 		"a named pipe": func(t *testing.T, path string) {
 			t.Helper()
-			Must(t, unix.Mkfifo(vacant(t, path), 0o600))
+			Must(t, syscall.Mkfifo(vacant(t, path), 0o600))
 		},
 		"a link to /dev/zero": link("/dev/zero"),
 		"a link to nothing":   link("/no/such/file"),

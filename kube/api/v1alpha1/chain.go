@@ -48,7 +48,8 @@ const (
 	ReasonNotMeasured   = "NotMeasured"   // no traffic yet, or a path
 	ReasonWaiting       = "WaitingForPods"
 	ReasonReady         = "Ready"
-	ReasonPlaced        = "Placed" // of events: the functions have got nodes, or others
+	ReasonChanged       = "Changed" // somebody has changed a port since
+	ReasonPlaced        = "Placed"  // of events: the functions have got nodes, or others
 )
 
 // ChainStatus is what the operator knows of a chain.

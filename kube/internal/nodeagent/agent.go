@@ -97,6 +97,7 @@ func New(o Options) (*Agent, error) {
 		},
 	}
 	a.warn = newWarner(&a.o)
+	a.links.warn = a.warn
 	a.told.claims = map[types.UID]report{}
 	a.live = watch(a)
 	a.Metrics = nodemetrics.New(nodemetrics.Sources{Links: a.Links, Registered: a.isRegistered, Capacity: maxPorts})

@@ -43,6 +43,7 @@ type links struct {
 	peers *peers
 	netns func(pod types.UID) string // the network namespace of a pod; "": not known
 	log   *slog.Logger
+	warn  *warner // nil: no events
 }
 
 // linkOf is the name at the broker of the link of a claim's port.
@@ -292,6 +293,7 @@ type tunnels struct {
 	unknown map[string]bool            // links that may have one
 	over    map[string]string          // the transport behind a link's ports here
 	to      map[string]v1alpha1.Tunnel // where links that are served send to another node
+	wrong   map[string]map[int]string  // what of a link's ports is not as it was made, by end
 }
 
 // apply makes the broker serve exactly the links of which libdray opens a port on this node, and
@@ -364,14 +366,15 @@ func (t tunnels) sends(name string, w *wish) {
 // A new link without its half waits as if its other end had not come: a pod should start
 // all the same. The ports of a bridged link are in its half, so then there are none.
 func (l *links) makeHalves(ctx context.Context, all []claims.Claim, wishes map[string]*wish, found faults) tunnels {
-	received := tunnels{map[string]v1alpha1.Tunnel{}, map[string]bool{}, map[string]string{}, map[string]v1alpha1.Tunnel{}}
+	received := tunnels{map[string]v1alpha1.Tunnel{}, map[string]bool{}, map[string]string{}, map[string]v1alpha1.Tunnel{}, map[string]map[int]string{}}
 	if halves := halvesOf(wishes); len(halves) > 0 {
-		l.askHalves(ctx, halves, received, func(name string, end int, fault error) {
+		made := l.askHalves(ctx, halves, received, func(name string, end int, fault error) {
 			if w := wishes[name]; w.bridged() {
 				w.faulty = true
 				found.blame(all, name, end, fault)
 			}
 		})
+		l.noteChanges(made, wishes, received)
 	}
 	for name, w := range wishes {
 		if _, made := received.at[name]; w.half != nil && w.half.Tunnel == nodenet.TunnelWanted && !made {
@@ -384,11 +387,24 @@ func (l *links) makeHalves(ctx context.Context, all []claims.Claim, wishes map[s
 	return received
 }
 
+// noteChanges reports what somebody has changed at ports: at once if it is undone, else in the
+// status of claims.
+func (l *links) noteChanges(made []nodenet.Made, wishes map[string]*wish, received tunnels) {
+	for _, m := range made {
+		received.wrong[m.Name] = m.Wrong
+		for end, text := range m.Again {
+			note := fmt.Sprintf("link %s: port %s %s: it is made again", m.Name, wishes[m.Name].spec.Ends[end].Port(), text)
+			l.log.Warn(note)
+			l.warn.again(note)
+		}
+	}
+}
+
 // bothEnds stands for every port of a link.
 const bothEnds = -1
 
-// askHalves has dray-net make halves. It notes the tunnels, and reports what is wrong with ports.
-func (l *links) askHalves(ctx context.Context, halves []nodenet.Half, received tunnels, report func(name string, end int, fault error)) {
+// askHalves has dray-net make halves. It notes the tunnels, and reports why ports could not be made.
+func (l *links) askHalves(ctx context.Context, halves []nodenet.Half, received tunnels, report func(name string, end int, fault error)) []nodenet.Made {
 	info, err := l.net.Info(ctx)
 	var made []nodenet.Made
 	if err == nil {
@@ -413,6 +429,7 @@ func (l *links) askHalves(ctx context.Context, halves []nodenet.Half, received t
 			received.at[m.Name] = v1alpha1.Tunnel{Address: info.Addr.String(), VNI: m.VNI}
 		}
 	}
+	return made
 }
 
 // pruneHalves removes halves that no link needs any more. A node without dray-net has none.

@@ -138,6 +138,9 @@ func (a *Agent) report(ctx context.Context, c *claims.Claim) {
 			verdicts, nothing = nil, why
 		}
 		now.conditions[p.Request] = conditionsOf(p, verdicts, nothing)
+		if text := received.wrong[link][p.End()]; text != "" {
+			now.conditions[p.Request][0] = changed(p, text)
+		}
 	}
 	if known && !worthWriting(before, now) || pointless {
 		return
@@ -227,6 +230,14 @@ func conditionsOf(p *claims.Port, verdicts []verdict.Verdict, nothing string) []
 		all[i].limitsOf = p.LimitsOf
 	}
 	return all
+}
+
+// changed is the condition Ready of a port that somebody has changed.
+func changed(p *claims.Port, text string) condition {
+	return condition{
+		Type: v1alpha1.ConditionReady, Status: string(metav1.ConditionFalse), Reason: v1alpha1.ReasonChanged, limitsOf: p.LimitsOf,
+		Message: fmt.Sprintf("the pod's interface %s %s: undo that, or replace the pod", p.Port, text),
+	}
 }
 
 // unjudged is a requirement on which there is no verdict, and why. never: there will be none.

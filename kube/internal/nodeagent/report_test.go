@@ -4,6 +4,7 @@ package nodeagent
 
 import (
 	"context"
+	"log/slog"
 	"reflect"
 	"strings"
 	"testing"
@@ -13,9 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	kubetesting "k8s.io/client-go/testing"
 
+	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/result/verdict"
 	"github.com/drayage/dray/kube/api/v1alpha1"
 	"github.com/drayage/dray/kube/internal/claims"
+	"github.com/drayage/dray/kube/internal/nodenet"
 )
 
 func TestTheClaimShowsAddressesAndVerdicts(t *testing.T) {
@@ -148,5 +151,44 @@ func TestAConditionKeepsTheTimeOfItsStatus(t *testing.T) {
 	now.date(before)
 	if c := now.conditions["f1u"]; c[0].since != later || c[1].since != first {
 		t.Errorf("%+v", c)
+	}
+}
+
+// A port that somebody has changed is not ready, and its claim says why.
+func TestAChangedPortIsNotReady(t *testing.T) {
+	f := newFixture(t, true)
+	change := withInterfaces()
+	all := []claims.Claim{f.kept(f.claim("cu-up", change)), f.kept(f.claim("du", change))}
+	must(t, f.agent.store.Add(t.Context(), all[0]))
+	must(t, f.agent.store.Add(t.Context(), all[1]))
+	wishes, _ := f.agent.links.wanted(all)
+	received := tunnels{wrong: map[string]map[int]string{}}
+	said := &strings.Builder{}
+	f.agent.links.log = slog.New(slog.NewTextHandler(said, nil))
+	reported := func(made nodenet.Made) (cuup, du metav1.Condition) {
+		t.Helper()
+		f.agent.links.noteChanges([]nodenet.Made{made}, wishes, received)
+		f.agent.live.tunnels.Store(&received)
+		f.agent.reportAll(t.Context())
+		var conditions []metav1.Condition
+		for _, name := range []string{"cu-up-ports", "du-ports"} {
+			c, err := f.client.ResourceV1().ResourceClaims("ran").Get(t.Context(), name, metav1.GetOptions{})
+			must(t, err)
+			conditions = append(conditions, c.Status.Devices[0].Conditions[0])
+		}
+		return conditions[0], conditions[1]
+	}
+	const link = "ran/f1/f1u"
+	cuup, du := reported(nodenet.Made{Name: link, Wrong: map[int]string{1: "is down"}})
+	if cuup.Status != metav1.ConditionTrue || du.Type != "Ready" || du.Status != metav1.ConditionFalse || du.Reason != "Changed" ||
+		du.Message != "the pod's interface f1u is down: undo that, or replace the pod" {
+		t.Errorf("%+v\n%+v", cuup, du)
+	}
+	cuup, du = reported(nodenet.Made{Name: link, Again: map[int]string{0: host.Absent}})
+	if cuup.Status != metav1.ConditionTrue || du.Status != metav1.ConditionTrue {
+		t.Errorf("undone: %+v\n%+v", cuup, du)
+	}
+	if !strings.Contains(said.String(), "link ran/f1/f1u: port cu-up.f1u has no interface any more: it is made again") {
+		t.Errorf("it said %s", said)
 	}
 }

@@ -42,6 +42,13 @@ func (w *warner) start(ctx context.Context) error {
 	return nil
 }
 
+// again says that a port was not as it was made, and is again.
+func (w *warner) again(note string) {
+	if w != nil {
+		w.to.Eventf(w.pod, nil, corev1.EventTypeWarning, v1alpha1.ReasonChanged, "MakePort", "%s", note)
+	}
+}
+
 // forbidden says that a role lacks something. Repeated, it becomes a series of one event.
 func (w *warner) forbidden(action, note string) {
 	if w != nil {

@@ -24,6 +24,8 @@ type half struct {
 	hub    bool             // it has a bridge
 	vni    int              // 0: it has no tunnel
 	tunnel net.HardwareAddr // of the tunnel's end
+	// plugged are the namespaces of pods in which this server has seen the interface of an end.
+	plugged map[int]string
 }
 
 func (h *half) at() host.Netns { return host.OfFile(h.ns) }

@@ -123,6 +123,10 @@ type Made struct {
 	Error string `json:"error,omitempty"` // why it could not be made
 	// Faults are why ports of it could not be made, by end.
 	Faults map[int]string `json:"faults,omitempty"`
+	// Wrong is what of a port is not as it was made, by end. The port is left as it is.
+	Wrong map[int]string `json:"wrong,omitempty"`
+	// Again is what was wrong with a port that has been made again, by end.
+	Again map[int]string `json:"again,omitempty"`
 }
 
 // Measured is what was measured at a port.

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 
 	"github.com/drayage/dray/internal/host"
@@ -23,25 +24,25 @@ func (h *half) makeHub() error {
 }
 
 // setPorts makes the ports of a half, and removes those that are no longer wanted. It
-// returns what is wrong with each.
-func (s *server) setPorts(h *half, want Half) map[int]string {
-	faults := map[int]string{}
+// notes what is wrong with each.
+func (s *server) setPorts(h *half, want Half, m *Made) {
+	m.Faults, m.Wrong, m.Again = map[int]string{}, map[int]string{}, map[int]string{}
 	for end := range 2 {
 		i := slices.IndexFunc(want.Ports, func(p Port) bool { return p.End == end })
 		var err error
 		switch {
 		case i < 0:
+			delete(h.plugged, end)
 			err = h.at().RemoveLink(hubSide(end))
 		case want.Ports[i].Interface == nil:
 			err = h.setNative(want.Ports[i])
 		case want.Ports[i].Interface.Netns != "":
-			err = s.plug(h, want.Ports[i])
+			err = s.plug(h, want.Ports[i], m)
 		}
 		if err != nil {
-			faults[end] = err.Error()
+			m.Faults[end] = err.Error()
 		}
 	}
-	return faults
 }
 
 // removePorts removes all ports of a half, also from pods.
@@ -52,8 +53,8 @@ func (h *half) removePorts() error {
 // setNative makes the port of an end that libdray opens: an interface in the half itself.
 func (h *half) setNative(p Port) error {
 	own := host.Iface{Netns: h.at(), Name: PortDevice(p.End), MAC: p.MAC.HardwareAddr(), MTU: h.mtu, Queues: p.Queues}
-	there, err := h.joined(p, own)
-	if err == nil && !there {
+	state, err := h.joined(p, own)
+	if err == nil && !whole(state, own) {
 		err = h.join(p, own, func() error { return own.Netns.NoOwnIPv6(own.Name) })
 	}
 	if err != nil {
@@ -71,40 +72,66 @@ func shape(ns host.Netns, name string, q *chain.Qdisc) error {
 }
 
 // plug gives a pod the interface of a port. It is complete once its other end is at the
-// bridge, which comes last.
-func (s *server) plug(h *half, p Port) error {
+// bridge, which comes last. What somebody has changed since is noted, and stays.
+func (s *server) plug(h *half, p Port, m *Made) error {
 	pod, err := s.podNetns(p.Interface.Netns)
 	if err != nil {
 		return fmt.Errorf("port %s: %w", p.Interface.Name, err)
 	}
 	defer pod.Close()
 	own := host.Iface{Netns: host.OfFile(pod), Name: p.Interface.Name, MAC: p.MAC.HardwareAddr(), MTU: h.mtu, Queues: p.Queues}
-	there, err := h.joined(p, own)
+	state, err := h.joined(p, own)
 	if err != nil {
 		return err
 	}
-	if !there {
+	if whole(state, own) {
+		if text := state.Differs(own, p.Interface.IP); text != "" {
+			m.Wrong[p.End] = text
+		}
+	} else {
+		if h.plugged[p.End] == p.Interface.Netns { // no new sandbox of the pod
+			m.Again[p.End] = missing(state, own)
+		}
 		if err := h.join(p, own, func() error { return configure(own, p.Interface) }); err != nil {
 			return fmt.Errorf("interface %s of a pod: %w", own.Name, err)
 		}
-		s.o.Log.Info("interface made", "interface", own.Name, "netns", p.Interface.Netns)
+		s.o.Log.Info("interface made", "interface", own.Name, "netns", p.Interface.Netns, "because", m.Again[p.End])
 	}
+	if h.plugged == nil {
+		h.plugged = map[int]string{}
+	}
+	h.plugged[p.End] = p.Interface.Netns
 	return shape(own.Netns, own.Name, p.Shape)
 }
 
-// joined reports whether a port is whole: its interface is where it should be, its other
-// end at the bridge.
-func (h *half) joined(p Port, own host.Iface) (bool, error) {
+// joined is the interface of a port if that is where it should be, and its other end at the
+// bridge; else nil.
+func (h *half) joined(p Port, own host.Iface) (*host.LinkState, error) {
 	near, err := linkIn(h.at(), hubSide(p.End))
 	if near == nil || err != nil {
-		return false, err
+		return nil, err
 	}
 	far, err := linkIn(own.Netns, own.Name)
 	if far == nil || err != nil {
-		return false, err
+		return nil, err
 	}
-	return near.Kind == "veth" && far.Kind == "veth" && near.Master > 0 && near.Peer == far.Index && far.Peer == near.Index &&
-		bytes.Equal(far.MAC, own.MAC), nil
+	if near.Kind == "veth" && far.Kind == "veth" && near.Master > 0 && near.Peer == far.Index && far.Peer == near.Index {
+		return far, nil
+	}
+	return nil, nil
+}
+
+// whole reports whether a port can stay. One with another MAC address may be of an earlier plan.
+func whole(joined *host.LinkState, own host.Iface) bool {
+	return joined != nil && bytes.Equal(joined.MAC, own.MAC)
+}
+
+// missing is why a port that was whole is so no longer.
+func missing(joined *host.LinkState, own host.Iface) string {
+	if joined == nil {
+		return host.Absent
+	}
+	return joined.Differs(own, netip.Prefix{})
 }
 
 // linkIn is the state of an interface; nil if there is none.

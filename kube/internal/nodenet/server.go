@@ -168,7 +168,8 @@ func (s *server) apply(ctx context.Context, q *applyRequest) ([]Made, error) {
 		if err != nil {
 			m.Error = err.Error()
 		} else {
-			m.VNI, m.Faults = h.vni, s.setPorts(h, want)
+			m.VNI = h.vni
+			s.setPorts(h, want, &m)
 			s.measure(h, want)
 		}
 		made = append(made, m)

@@ -92,6 +92,21 @@ func TestPodsComeAndGo(t *testing.T) {
 	}
 }
 
+// A port that somebody has changed makes the chain not ready, and its message says what is wrong.
+func TestAChangedPortMakesTheChainNotReady(t *testing.T) {
+	b := newBench(t, newChain(chainSpec(easy)), newNode("n1"))
+	b.reconcile()
+	b.newPod("cu-1", "cu", "n1", ready())
+	b.newPod("du-1", "du", "n1", ready())
+	b.wants(b.reconcile(), v1alpha1.ConditionReady, yes, v1alpha1.ReasonReady, "")
+	changed := ready()
+	changed.Status, changed.Reason, changed.Message = no, v1alpha1.ReasonChanged, "the pod's interface f1u is down"
+	b.report("du-1", changed)
+	b.wants(b.reconcile(), v1alpha1.ConditionReady, no, v1alpha1.ReasonWaiting, "f1u: du.f1u: the pod's interface f1u is down")
+	b.report("du-1", ready())
+	b.wants(b.reconcile(), v1alpha1.ConditionReady, yes, v1alpha1.ReasonReady, "")
+}
+
 func TestUnchangedConditionsKeepTheirTime(t *testing.T) {
 	b := newBench(t, newChain(chainSpec(easy)), newNode("n1"))
 	c := b.reconcile()
