@@ -87,6 +87,20 @@ use() {
 	${start//%i/f1-split}
 }
 
+# upgrade installs the packages of a folder while a chain is up. The chain stays as it is, and is known.
+upgrade() {
+	local folder=$1 example=/usr/share/doc/drayage/examples/f1-split.yaml before
+	dray up "$example"
+	before=$(grep '"pid"' /run/dray/f1-split/status.json)
+	apt_get install "$folder"/*.deb
+	grep -q '^chain f1-split  *up ' <<<"$(dray status)" || die "after the upgrade the chain is not up: $(dray status)"
+	[ "$(grep '"pid"' /run/dray/f1-split/status.json)" = "$before" ] || die "the upgrade has ended processes of a chain"
+	dray gc
+	grep -q 'nothing to change' <<<"$(dray apply "$example")" || die "the upgraded dray takes the chain for another"
+	dray down f1-split
+	[ ! -e /run/dray/f1-split ] || die "the upgraded dray leaves an older chain"
+}
+
 inside() {
 	local folder old before
 	folder=$PWD/out/deb/$(this_release)
@@ -98,7 +112,7 @@ inside() {
 	old=$(older "$folder")
 	chmod -R a+rX "$old"
 	apt_get install "$old"/*.deb
-	apt_get install "$folder"/*.deb
+	upgrade "$folder"
 	rm -rf "$old"
 	for package in "${packages[@]}"; do
 		dpkg-query -W -f '${Package} ${Version} ${db:Status-Status}\n' "$package"

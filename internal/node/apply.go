@@ -23,7 +23,7 @@ import (
 // After an error, applying the same file again continues.
 func (l *Live) Apply(ctx context.Context, c *chain.Chain, source []byte, p *plan.Plan, changes []Change, settle time.Duration) error {
 	status, _ := l.published() // without one, there is no supervisor
-	if err := l.checkSupervised(status); err != nil {
+	if err := errors.Join(l.checkSupervised(status), status.canStartAgain(l.Chain.Name, changes)); err != nil {
 		return err
 	}
 	if err := l.claimCPUs(ctx, p.ClaimedCPUs()); err != nil {
@@ -53,16 +53,27 @@ func (l *Live) claimCPUs(ctx context.Context, cpus []int) error {
 	})
 }
 
-// checkSupervised returns an error unless the status is that of a live supervisor of
-// this version.
+// checkSupervised returns an error unless the status is that of a live supervisor that
+// understands this version.
 func (l *Live) checkSupervised(s Status) error {
 	if s.Supervisor.PID == 0 || !s.Supervisor.Alive() {
 		return fmt.Errorf("the supervisor of chain %s is dead, which would start its functions; run `dray down %[1]s` and `dray up` again", l.Chain.Name)
 	}
-	if s.Protocol != supervisorProtocol {
+	if s.Protocol < leastProtocol || s.Protocol > supervisorProtocol {
 		return fmt.Errorf("the supervisor of chain %s is from another version of dray, and a change would end it; run `dray down %[1]s` and `dray up` again", l.Chain.Name)
 	}
 	return nil
+}
+
+// canStartAgain returns an error if a change needs a function started again that has failed,
+// and the supervisor is too old for that: an upgrade leaves it running.
+func (s Status) canStartAgain(name string, changes []Change) error {
+	again := func(c Change) bool { return c.What == kindFunction && c.Action == Restart && c.Why != "" }
+	i := slices.IndexFunc(changes, again)
+	if s.Protocol >= protocolAgain || i < 0 {
+		return nil
+	}
+	return fmt.Errorf("%s, and the supervisor of chain %s is from an older version of dray, which does not start it again; run `dray down %[2]s` and `dray up`", changes[i].Why, name)
 }
 
 // application is a chain change in progress.

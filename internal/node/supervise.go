@@ -66,7 +66,11 @@ type Status struct {
 
 // supervisorProtocol is the version of what other processes may ask of a supervisor:
 // the meaning of ReloadSignal, and of what it publishes.
-const supervisorProtocol = 1
+const (
+	supervisorProtocol = 2
+	protocolAgain      = 2 // it also starts functions again whose command has ended
+	leastProtocol      = 1 // that a change can be asked of
+)
 
 const (
 	stopGrace       = 3 * time.Second        // between SIGTERM and SIGKILL

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/host/step"
+	"github.com/drayage/dray/test/testenv"
+)
+
+// An upgrade of the package replaces the programs while chains are up. Files of a chain in
+// testdata/older are as dray 0.2.0 wrote them; a later version must know the chain.
+
+// older is the running pair with the files that an older version wrote. Its supervisor, and the
+// process of each function, is only a program that sleeps.
+func older(t *testing.T, n *Node) (l *Live, kill func()) {
+	t.Helper()
+	c, p := planned(t, pairYAML)
+	l = commit(t, n, c, p)
+	testenv.Must(t, l.Release())
+	written, err := n.readJournal("pair")
+	testenv.Must(t, err)
+	cgroup := written.Resources[slices.IndexFunc(written.Resources, func(r step.Resource) bool { return r.Kind == host.KindCgroup })].Path
+	sleep := exec.Command("sleep", "1000")
+	testenv.Must(t, sleep.Start())
+	ended := make(chan struct{})
+	go func() {
+		_ = sleep.Wait()
+		close(ended)
+	}()
+	kill = func() {
+		_ = sleep.Process.Kill()
+		<-ended
+	}
+	t.Cleanup(func() {
+		kill()
+		if _, err := n.Down(context.Background(), "pair"); err != nil && found(n, "pair") {
+			t.Error(err)
+		}
+	})
+	id, err := host.Identify(sleep.Process.Pid)
+	testenv.Must(t, err)
+	now := strings.NewReplacer("STATE", n.StateDir, "CGROUPS", filepath.Dir(cgroup), "BOOT", id.Boot,
+		`"pid": 11`, `"pid": `+strconv.Itoa(id.PID), `"start": 22`, `"start": `+strconv.FormatUint(id.Start, 10),
+		`"pid":11`, `"pid":`+strconv.Itoa(id.PID), `"start":22`, `"start":`+strconv.FormatUint(id.Start, 10))
+	for _, file := range []string{fileChain, fileJournal, fileState, fileStatus} {
+		text, err := os.ReadFile(filepath.Join("testdata", "older", file))
+		testenv.Must(t, err)
+		testenv.Must(t, os.WriteFile(filepath.Join(n.dir("pair"), file), []byte(now.Replace(string(text))), 0o600))
+	}
+	l, err = n.Open("pair")
+	testenv.Must(t, err)
+	return l, kill
+}
+
+// found reports whether a chain has a directory.
+func found(n *Node, name string) bool {
+	_, err := os.Stat(n.dir(name))
+	return err == nil
+}
+
+// TestTheStateOfAnOlderVersionIsKnown: status shows the chain as up, and gc leaves it alone.
+func TestTheStateOfAnOlderVersionIsKnown(t *testing.T) {
+	n := newNode(t)
+	ctx := context.Background()
+	l, _ := older(t, n)
+	functions, supervised, err := l.Status()
+	if err != nil || !supervised || len(functions) != 2 || functions[0].Phase != PhaseRunning || functions[1].Phase != PhaseRunning {
+		t.Errorf("functions: %+v, %v, %v", functions, supervised, err)
+	}
+	if faults := l.LinkFaults(); len(faults) > 0 {
+		t.Errorf("links: %v", faults)
+	}
+	if wrong := l.Wrong(ctx); len(wrong.Commands)+len(wrong.Sandboxes)+len(wrong.Links) > 0 {
+		t.Errorf("wrong: %+v", wrong)
+	}
+	c, p := planned(t, pairYAML)
+	if changes := l.Difference(c, p, Wrong{}); len(changes) > 0 {
+		t.Errorf("the same chain differs: %+v", changes)
+	}
+	testenv.Must(t, l.Release())
+	if removed, err := n.Collect(ctx); err != nil || len(removed) > 0 {
+		t.Errorf("gc: %+v, %v", removed, err)
+	}
+	list, err := n.List()
+	if err != nil || len(list) != 1 || list[0].Chain != "pair" || list[0].Condition != Up {
+		t.Errorf("list: %+v, %v", list, err)
+	}
+	if bad := n.damaged("pair"); len(bad) > 0 {
+		t.Errorf("it takes %v for damaged", bad)
+	}
+	removed, err := n.Down(ctx, "pair")
+	if err != nil || len(removed.SetAside) > 0 {
+		t.Errorf("down: %+v, %v", removed, err)
+	}
+	for _, end := range []string{"a", "b"} {
+		if l.State.Sandboxes[end].Netns.Exists() {
+			t.Errorf("down leaves the namespace of %s", end)
+		}
+	}
+}
+
+// TestAnOlderChainIsCollected if the dray that made it was killed before the chain was complete.
+func TestAnOlderChainIsCollected(t *testing.T) {
+	n := newNode(t)
+	l, kill := older(t, n)
+	kill()
+	testenv.Must(t, l.Release())
+	path := n.journalFile("pair")
+	text, err := os.ReadFile(path)
+	testenv.Must(t, err)
+	testenv.Must(t, os.WriteFile(path, []byte(strings.Replace(string(text), `{"commit":true}`+"\n", "", 1)), 0o600))
+	removed, err := n.Collect(context.Background())
+	if err != nil || len(removed) != 1 || l.State.Sandboxes["a"].Netns.Exists() {
+		t.Errorf("gc: %+v, %v", removed, err)
+	}
+}
+
+// TestAnOlderSupervisorStartsNoFunctionAgain: a change that needs that is refused before anything
+// is touched, and any other is not.
+func TestAnOlderSupervisorStartsNoFunctionAgain(t *testing.T) {
+	n := newNode(t)
+	l, _ := older(t, n)
+	status, err := l.published()
+	testenv.Must(t, err)
+	again := []Change{{What: kindFunction, Name: "a", Action: Restart, Why: "function a ended with status 137"}}
+	if err := l.checkSupervised(status); err != nil || status.Protocol != 1 {
+		t.Errorf("protocol %d: %v", status.Protocol, err)
+	}
+	if err := status.canStartAgain("pair", again); err == nil || !strings.Contains(err.Error(), "dray down pair") {
+		t.Errorf("a function that failed: %v", err)
+	}
+	for _, c := range []Change{{What: kindFunction, Name: "a", Action: Restart, Fields: []string{"command"}}, {What: kindLink, Name: "ab", Action: Replace, Why: "is down"}} {
+		if err := status.canStartAgain("pair", []Change{c}); err != nil {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+	status.Protocol = supervisorProtocol
+	if err := status.canStartAgain("pair", again); err != nil {
+		t.Errorf("a supervisor of this version: %v", err)
+	}
+	testenv.Must(t, l.Release())
+}
