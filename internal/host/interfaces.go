@@ -38,7 +38,9 @@ func Uplinks() ([]inventory.Interface, error) {
 		return nil, err
 	}
 	for i := range interfaces {
-		interfaces[i].VFs = free[interfaces[i].Name]
+		name := interfaces[i].Name
+		interfaces[i].VFs = free[name]
+		interfaces[i].Stations = []inventory.Station{{IPs: states[name].addresses}}
 	}
 	return interfaces, nil
 }

@@ -4,6 +4,7 @@ package host
 
 import (
 	"net"
+	"net/netip"
 	"os"
 	"testing"
 
@@ -52,11 +53,18 @@ func TestUplinksOfANamespace(t *testing.T) {
 	}
 	must(t, CreateVeth(Iface{Name: "v0", MTU: 1400}, Iface{Name: "v1", MTU: 9000}))
 	must(t, HostNetns.SetUp("v0"))
+	own := []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")}
+	for _, ip := range own {
+		must(t, HostNetns.AddAddr("v0", netip.PrefixFrom(ip, 24)))
+	}
 	got, err := Uplinks()
 	must(t, err)
-	want := []inventory.Interface{{Name: "v0", Kind: "veth", MTU: 1400, Up: true}, {Name: "v1", Kind: "veth", MTU: 9000}}
+	want := []inventory.Interface{
+		{Name: "v0", Kind: "veth", MTU: 1400, Up: true, Stations: []inventory.Station{{IPs: own}}},
+		{Name: "v1", Kind: "veth", MTU: 9000, Stations: []inventory.Station{{}}},
+	}
 	byName := cmpopts.SortSlices(func(a, b inventory.Interface) bool { return a.Name < b.Name })
-	if diff := cmp.Diff(want, got, byName); diff != "" {
+	if diff := cmp.Diff(want, got, byName, cmpopts.EquateComparable(netip.Addr{})); diff != "" {
 		t.Error(diff)
 	}
 }

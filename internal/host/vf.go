@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
+	"net/netip"
 	"strings"
 
 	"github.com/vishvananda/netlink"
@@ -18,7 +18,7 @@ type hostLink struct {
 	carrier   bool
 	mtu       int
 	master    bool // it is a port of a bridge or a bond
-	addresses bool
+	addresses []netip.Addr
 }
 
 // hostLinks are the interfaces of the host's namespace, by name.
@@ -36,12 +36,17 @@ func hostLinks() (map[string]hostLink, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list host addresses: %w", err)
 	}
+	of := map[int][]netip.Addr{} // by index
+	for _, a := range addresses {
+		if ip, ok := netip.AddrFromSlice(a.IP); ok {
+			of[a.LinkIndex] = append(of[a.LinkIndex], ip.Unmap())
+		}
+	}
 	all := map[string]hostLink{}
 	for _, l := range links {
 		a := l.Attrs()
 		all[a.Name] = hostLink{
-			up: a.Flags&net.FlagUp != 0, carrier: carries(a), mtu: a.MTU, master: a.MasterIndex != 0,
-			addresses: slices.ContainsFunc(addresses, func(addr netlink.Addr) bool { return addr.LinkIndex == a.Index }),
+			up: a.Flags&net.FlagUp != 0, carrier: carries(a), mtu: a.MTU, master: a.MasterIndex != 0, addresses: of[a.Index],
 		}
 	}
 	return all, nil
@@ -65,7 +70,7 @@ func whyNotFree(vf virtualFunction, links map[string]hostLink, claims map[string
 		return vf.link + " is up"
 	case link.master:
 		return vf.link + " belongs to a bridge or bond"
-	case link.addresses:
+	case len(link.addresses) > 0:
 		return vf.link + " has an address"
 	}
 	return ""

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -48,7 +49,9 @@ func TestChoose(t *testing.T) {
 		{name: "by name", pf: "eth0", want: 3, took: "eth0 eth1 eth2 eth3"},
 		{name: "one that is up", want: 2, took: "eth0 eth1 eth3", change: func(l map[string]hostLink, _ vfPool) { l["eth2"] = lit }},
 		{name: "one in a bridge", want: 1, took: "eth0 eth2", change: func(l map[string]hostLink, _ vfPool) { l["eth1"] = hostLink{master: true} }},
-		{name: "one with an address", want: 1, took: "eth0 eth2", change: func(l map[string]hostLink, _ vfPool) { l["eth1"] = hostLink{addresses: true} }},
+		{name: "one with an address", want: 1, took: "eth0 eth2", change: func(l map[string]hostLink, _ vfPool) {
+			l["eth1"] = hostLink{addresses: []netip.Addr{netip.IPv6Loopback()}}
+		}},
 		{name: "one in another namespace", want: 1, took: "eth0 eth2", change: func(l map[string]hostLink, _ vfPool) { delete(l, "eth1") }},
 		{name: "one that is claimed", want: 1, took: "eth0 eth2", change: func(_ map[string]hostLink, p vfPool) {
 			must(t, p.write(vfClaim{Boot: p.boot, Address: "0000:01:10.0", Port: "f1u"}))

@@ -26,7 +26,7 @@ func (l *Live) Apply(ctx context.Context, c *chain.Chain, source []byte, p *plan
 	if err := errors.Join(l.checkSupervised(status), status.canStartAgain(l.Chain.Name, changes)); err != nil {
 		return err
 	}
-	if err := l.claimCPUs(ctx, p.ClaimedCPUs()); err != nil {
+	if err := l.claim(ctx, p.ClaimedCPUs(), p.Links); err != nil {
 		return err
 	}
 	j, err := openJournal(l.node.journalFile(l.Chain.Name))
@@ -41,14 +41,14 @@ func (l *Live) Apply(ctx context.Context, c *chain.Chain, source []byte, p *plan
 	return l.reload(ctx, settle)
 }
 
-// claimCPUs reserves CPUs for a change of the chain, until the state that it leads to
-// is saved.
-func (l *Live) claimCPUs(ctx context.Context, cpus []int) error {
+// claim reserves CPUs, and the addresses of links, for a change of the chain, until the
+// state that it leads to is saved.
+func (l *Live) claim(ctx context.Context, cpus []int, links []plan.Link) error {
 	return l.node.withRootLock(ctx, func() error {
-		if err := l.node.checkClaimed(l.Chain.Name, cpus); err != nil {
+		if err := l.node.checkClaimed(l.Chain.Name, cpus, links); err != nil {
 			return err
 		}
-		l.State.Claimed = cpus
+		l.State.Claimed, l.State.Coming = cpus, plan.OnUplinks(links)
 		return l.save()
 	})
 }
@@ -126,7 +126,7 @@ func (a *application) run(ctx context.Context, source []byte) error {
 	if err := a.add(ctx); err != nil {
 		return err
 	}
-	a.State.Held, a.State.Claimed, a.State.Left = nil, nil, nil
+	a.State.Held, a.State.Claimed, a.State.Coming, a.State.Left = nil, nil, nil, nil
 	a.State.Unsettled = a.unsettled()
 	if err := host.ReplaceFile(filepath.Join(a.dir, fileChain), source, 0o600); err != nil {
 		return err

@@ -113,7 +113,7 @@ func TestApplyClaimsItsCPUs(t *testing.T) {
 		t.Error("no fault was injected")
 	}
 	n.Fault = nil
-	if claimed, err := n.ClaimedCPUs(); err != nil || !slices.Equal(claimed["pair"], []int{0}) {
+	if claimed, err := n.claims(""); err != nil || !slices.Equal(claimed.cpus["pair"], []int{0}) {
 		t.Errorf("a failed change has claimed %v, %v", claimed, err)
 	}
 	if err := grow(0); err != nil {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/drayage/dray/internal/function/runtime"
@@ -83,7 +82,7 @@ func (n *Node) claim(ctx context.Context, command string, c *chain.Chain, p *pla
 		if err := host.CheckSpace(n.StateDir, chainSpace(c)); err != nil {
 			return err
 		}
-		if err := n.checkClaimed(c.Name, p.ClaimedCPUs()); err != nil {
+		if err := n.checkClaimed(c.Name, p.ClaimedCPUs(), p.Links); err != nil {
 			return err
 		}
 		if err := os.Mkdir(l.dir, 0o711); err != nil {
@@ -111,22 +110,6 @@ func (n *Node) claim(ctx context.Context, command string, c *chain.Chain, p *pla
 // beginning of its logs.
 func chainSpace(c *chain.Chain) uint64 {
 	return 1<<20 + uint64(len(c.Functions)+len(c.Links))<<14
-}
-
-// checkClaimed rejects CPUs of a plan for a chain that another chain has since got.
-func (n *Node) checkClaimed(name string, cpus []int) error {
-	claimed, err := n.ClaimedCPUs()
-	if err != nil {
-		return err
-	}
-	for other, taken := range claimed {
-		for _, cpu := range cpus {
-			if other != name && slices.Contains(taken, cpu) {
-				return fmt.Errorf("CPU %d was given to chain %s in the meantime: run the command again", cpu, other)
-			}
-		}
-	}
-	return nil
 }
 
 // clearLeftover removes a chain's leftovers, unless it is up or in use.

@@ -72,7 +72,7 @@ func checkDamaged(t *testing.T, n *Node, file, damage string, broken bool) {
 	if len(list) != 2 || list[0].Condition != Up || list[1].Condition != want || broken && !strings.Contains(list[1].Detail, file) {
 		t.Errorf("%s is %s: the chains are %+v", file, damage, list)
 	}
-	if claimed, err := n.ClaimedCPUs(); err != nil || len(claimed) > 0 {
+	if claimed, err := n.claims(""); err != nil || len(claimed.cpus) > 0 {
 		t.Errorf("%s is %s: %v, %v", file, damage, claimed, err)
 	}
 	if l, err := n.Open("second"); err == nil {

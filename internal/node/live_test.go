@@ -105,7 +105,7 @@ func TestClaimedCPUsStayAChainsOwn(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	if claimed, err := n.ClaimedCPUs(); err != nil || !slices.Equal(claimed["pair"], []int{0, 1}) {
+	if claimed, err := n.claims(""); err != nil || !slices.Equal(claimed.cpus["pair"], []int{0, 1}) {
 		t.Errorf("claimed: %v, %v", claimed, err)
 	}
 	for name, claim := range map[string]plan.Plan{

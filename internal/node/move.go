@@ -21,7 +21,7 @@ import (
 // unless the error says otherwise.
 func (l *Live) Move(ctx context.Context, to plan.Link) error {
 	claimed := l.State.Claimed
-	if err := l.claimCPUs(ctx, slices.Concat(claimed, to.CPUs)); err != nil {
+	if err := l.claim(ctx, slices.Concat(claimed, to.CPUs), l.State.Coming); err != nil {
 		return err
 	}
 	err := l.move(ctx, to)

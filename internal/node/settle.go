@@ -4,10 +4,7 @@ package node
 
 import (
 	"fmt"
-	"slices"
 	"time"
-
-	"github.com/drayage/dray/internal/spec/inventory"
 )
 
 // Settle is how long a command must run to count as started.
@@ -27,19 +24,4 @@ func (l *Live) WithLogs(err error) error {
 		}
 	}
 	return err
-}
-
-// LeaveOutClaimed removes the CPUs from an inventory that chains other than self own.
-func (n *Node) LeaveOutClaimed(inv *inventory.Inventory, self string) error {
-	claimed, err := n.ClaimedCPUs()
-	if err != nil {
-		return err
-	}
-	for chainName, cpus := range claimed {
-		if chainName == self {
-			continue
-		}
-		inv.Host.CPUs = slices.DeleteFunc(inv.Host.CPUs, func(cpu int) bool { return slices.Contains(cpus, cpu) })
-	}
-	return nil
 }

@@ -45,6 +45,9 @@ type State struct {
 	Moves map[string]Moves `json:"moves,omitempty"`
 	// Claimed are the CPUs that a change in progress, or one that failed, may use.
 	Claimed []int `json:"claimed,omitempty"`
+	// Coming are the links of such a change that lead to an interface of the host: no other
+	// chain may get their addresses.
+	Coming []plan.Link `json:"coming,omitempty"`
 	// Left is what links may have left that an unfinished change removes or makes.
 	Left map[string][]step.Resource `json:"left,omitempty"`
 	// Unsettled are functions that a change started, until they have settled.

@@ -216,29 +216,3 @@ func (l *Live) function(name string) (*chain.Function, error) {
 	}
 	return nil, fmt.Errorf("chain %s has no function %q; it has %s", l.Chain.Name, name, strings.Join(names, ", "))
 }
-
-// ClaimedCPUs are the CPUs that this node's chains own, by chain. Only root sees
-// any chain.
-func (n *Node) ClaimedCPUs() (map[string][]int, error) {
-	list, err := n.List()
-	if errors.Is(err, fs.ErrPermission) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	claimed := map[string][]int{}
-	for _, found := range list {
-		if found.Condition != Up && found.Condition != Busy {
-			continue
-		}
-		var s State
-		if err := readJSON(filepath.Join(n.dir(found.Chain), fileState), &s); err != nil || s.Plan == nil {
-			continue // not complete yet
-		}
-		if cpus := s.claimedCPUs(); len(cpus) > 0 {
-			claimed[found.Chain] = cpus
-		}
-	}
-	return claimed, nil
-}

@@ -43,7 +43,13 @@ func (p *planner) assignIPs() {
 			a.named = append(a.named, t.IP.Masked())
 		}
 	}
+	stations := p.stations()
 	for i := range p.plan.Links {
+		for _, s := range stations[p.plan.Links[i].uplink()] {
+			for _, ip := range s.IPs {
+				a.used[ip] = true
+			}
+		}
 		p.assignLinkIPs(&p.chain.Links[i], &p.plan.Links[i], a)
 	}
 }

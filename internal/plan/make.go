@@ -79,6 +79,7 @@ func (p *planner) make() (*Plan, error) {
 	p.assignLinkCPUs()
 	p.assignIPs()
 	p.assignMACs()
+	p.checkStations()
 	p.warnOfPaths()
 	return p.result()
 }

@@ -5,6 +5,7 @@ package chain
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/drayage/dray/internal/spec/parse"
@@ -14,8 +15,15 @@ import (
 // checker compares the parts of a chain with each other.
 type checker struct {
 	*parse.Decoder
-	ports map[End]*member // by Function and Port
-	names []string        // of all ports: "function.port"
+	ports map[End]*member       // by Function and Port
+	names []string              // of all ports: "function.port"
+	on    map[string]*addresses // by uplink
+}
+
+// addresses are those of ports that reach each other.
+type addresses struct {
+	ips  map[netip.Addr]*member
+	macs map[MAC]*member
 }
 
 // member is a port and the link that it is on.
@@ -27,7 +35,7 @@ type member struct {
 
 // check reports every fault between the parts of c.
 func check(d *parse.Decoder, c *Chain) {
-	k := &checker{Decoder: d, ports: map[End]*member{}}
+	k := &checker{Decoder: d, ports: map[End]*member{}, on: map[string]*addresses{}}
 	for i := range c.Functions {
 		f := &c.Functions[i]
 		for j := range f.Ports {
@@ -44,7 +52,7 @@ func check(d *parse.Decoder, c *Chain) {
 		members := k.join(c, &c.Links[i])
 		k.checkMTU(&c.Links[i], members)
 		k.checkTraffic(&c.Links[i], members)
-		k.checkAddresses(members)
+		k.checkAddresses(&c.Links[i], members)
 		k.checkQdiscs(&c.Links[i], members)
 	}
 	k.checkPaths(c)
@@ -189,16 +197,37 @@ func (k *checker) checkNative(l *Link, members []*member) {
 
 func (m *member) String() string { return m.function.Name + "." + m.port.Name }
 
+// reached are the addresses of the ports that a link reaches beyond its own: of the links
+// before it with the same uplink.
+func (k *checker) reached(l *Link) *addresses {
+	none := &addresses{map[netip.Addr]*member{}, map[MAC]*member{}}
+	i := slices.IndexFunc(l.Ends, End.IsUplink)
+	if i < 0 {
+		return none
+	}
+	name := l.Ends[i].Uplink
+	if k.on[name] == nil {
+		k.on[name] = none
+	}
+	return k.on[name]
+}
+
 // checkAddresses compares the addresses of a link's ports.
-func (k *checker) checkAddresses(members []*member) {
+func (k *checker) checkAddresses(l *Link, members []*member) {
 	var first *member
-	addresses, macs := map[netip.Addr]*member{}, map[MAC]*member{}
+	on := k.reached(l)
+	same := func(other *member) string {
+		if other.link != l {
+			return "uplink"
+		}
+		return "link"
+	}
 	for _, m := range members {
 		if m.port.MAC != "" {
-			if other := macs[m.port.MAC]; other != nil {
-				k.FailAt(fieldAt(m.port, "mac"), "change one of the two", "the port %s on the same link has the same mac", other)
+			if other := on.macs[m.port.MAC]; other != nil {
+				k.FailAt(fieldAt(m.port, "mac"), "change one of the two", "the port %s on the same %s has the same mac", other, same(other))
 			}
-			macs[m.port.MAC] = m
+			on.macs[m.port.MAC] = m
 		}
 		ip := m.port.IP
 		if !ip.IsValid() {
@@ -207,11 +236,11 @@ func (k *checker) checkAddresses(members []*member) {
 		if first == nil {
 			first = m
 		}
-		other := addresses[ip.Addr()]
-		addresses[ip.Addr()] = m
+		other := on.ips[ip.Addr()]
+		on.ips[ip.Addr()] = m
 		switch at := fieldAt(m.port, "ip"); {
 		case other != nil:
-			k.FailAt(at, "change one of the two", "the port %s on the same link has the same ip, %s", other, ip.Addr())
+			k.FailAt(at, "change one of the two", "the port %s on the same %s has the same ip, %s", other, same(other), ip.Addr())
 		case ip.Masked() != first.port.IP.Masked():
 			k.FailAt(at, "put both into one subnet", "ip %s is in another subnet than %s of %s on the same link", ip, first.port.IP, first)
 		}

@@ -6,6 +6,7 @@ package inventory
 
 import (
 	"fmt"
+	"net/netip"
 	"time"
 )
 
@@ -117,6 +118,25 @@ type Interface struct {
 	Up   bool   `json:"up"`
 	// VFs is the number of SR-IOV virtual functions that can become ports.
 	VFs int `json:"vfs,omitempty"`
+	// Stations are what this host is known to have on the interface's network: the host
+	// itself, and ports of running chains.
+	Stations []Station `json:"-"`
+}
+
+// Station has addresses on the network of an interface.
+type Station struct {
+	Chain string // whose Port it is; empty: the host itself
+	Port  string // "function.port"
+	IPs   []netip.Addr
+	MAC   string // of a port
+}
+
+// String names the station.
+func (s Station) String() string {
+	if s.Chain == "" {
+		return "this host"
+	}
+	return "the port " + s.Port + " of chain " + s.Chain
 }
 
 // Transport is one driver: whether it can run here, and what it can do.
