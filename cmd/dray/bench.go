@@ -192,5 +192,6 @@ func (a *app) benchMeasure(ctx context.Context, s *bench.Dir, h *benchHost) erro
 		Machine: h.Machine, Run: s.Run, Sink: s.Sink, Done: s.Done, Earlier: s.Earlier, Save: s.Save, Progress: a.progressOf,
 	}
 	err := errors.Join(r.Measure(ctx), s.Close())
+	a.warnOfRescue(s.Rescued)
 	return a.benchEnd(ctx, h, s.Path, err)
 }

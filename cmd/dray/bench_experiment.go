@@ -155,6 +155,7 @@ func (a *app) measureExperiments(ctx context.Context, s *published.Dir, h *bench
 		err = r.Measure(ctx)
 	}
 	err = errors.Join(err, s.Save(), s.Close())
+	a.warnOfRescue(s.Rescued)
 	if err == nil && s.Run.Part {
 		return nil // the run that it is part of shows it
 	}

@@ -76,6 +76,13 @@ func (a *app) resumeBench(ctx context.Context, o benchOptions) error {
 	return a.benchResume(ctx, o.resume, h)
 }
 
+// warnOfRescue warns if somebody has removed a run's directory.
+func (a *app) warnOfRescue(rescued error) {
+	if rescued != nil {
+		a.warn(rescued)
+	}
+}
+
 // benchEnd shows a run's results, unless err ended it.
 func (a *app) benchEnd(ctx context.Context, h *benchHost, dir string, err error) error {
 	a.endProgress()

@@ -136,8 +136,8 @@ func (a *app) judgedCopy(ctx context.Context, k *cluster.Kubectl, c, running *cl
 	measured := clusterChainOf(&after)
 	measured.Active = &activeRun{Profile: o.Profile, Seed: o.Seed}
 	if run.Begun() {
+		err = a.reportKept(run, now, verdicts, measured.Exit, false)
 		measured.Active.Directory = run.Path
-		err = reportKept(run, now, verdicts, measured.Exit, false)
 	}
 	return &measured, err
 }

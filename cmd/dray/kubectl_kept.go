@@ -32,8 +32,9 @@ func (a *app) keptRun(name string, c *cluster.Chain, o verify.Options, out strin
 }
 
 // reportKept writes the end of a run that has begun, and its page. now is nil if the nodes' verdicts are not known.
-func reportKept(run *cluster.Run, now *cluster.Chain, verdicts []verdict.Verdict, code int, interrupted bool) error {
+func (a *app) reportKept(run *cluster.Run, now *cluster.Chain, verdicts []verdict.Verdict, code int, interrupted bool) error {
 	data, err := run.Finish(now, verdicts, code, interrupted)
+	a.warnOfRescue(run.Rescued())
 	if err == nil {
 		err = printTo(filepath.Join(run.Path, report.PageFile), data.Document().HTML)
 	}
@@ -50,5 +51,5 @@ func (a *app) reportUnfinished(ctx context.Context, run *cluster.Run, failed err
 		return failed
 	}
 	failed = fmt.Errorf("%w; its records are in %s", failed, run.Path)
-	return errors.Join(failed, reportKept(run, nil, nil, signalCode(ctx), true))
+	return errors.Join(failed, a.reportKept(run, nil, nil, signalCode(ctx), true))
 }

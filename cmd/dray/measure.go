@@ -100,11 +100,9 @@ func (a *app) finish(ctx context.Context, r *chainrun.Run, live *node.Live, fail
 	if err = errors.Join(err, r.Close()); err != nil {
 		return errors.Join(failed, err)
 	}
-	if err := a.show(data.Dir, schemaRun, data.Document()); err != nil || failed != nil {
-		return errors.Join(failed, err)
+	err = errors.Join(failed, a.show(data.Dir, schemaRun, data.Document()))
+	if code := data.ExitCode(); failed == nil && code != exitOK {
+		return &codeError{code, err}
 	}
-	if code := data.ExitCode(); code != exitOK {
-		return &codeError{Code: code}
-	}
-	return nil
+	return err
 }

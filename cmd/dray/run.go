@@ -162,12 +162,9 @@ type page interface {
 	Text(w io.Writer, width int) error
 }
 
-// show writes a directory's page, and prints its tables.
+// show prints the tables of a directory, and writes its page.
 func (a *app) show(dir, schema string, p page) error {
-	if err := printTo(filepath.Join(dir, report.PageFile), p.HTML); err != nil {
-		return err
-	}
-	return a.printTables(schema, p)
+	return errors.Join(printTo(filepath.Join(dir, report.PageFile), p.HTML), a.printTables(schema, p))
 }
 
 // printTables prints a page's tables.
@@ -225,12 +222,13 @@ func (a *app) reportDir(dir string) error {
 	if err != nil {
 		return err
 	}
-	err = a.show(dir, schema, p)
-	if !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.EROFS) {
-		return err
+	file := filepath.Join(dir, report.PageFile)
+	err = printTo(file, p.HTML)
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
+		fmt.Fprintf(a.err, "dray: the page %s was not written: %v\n", file, err)
+		err = nil
 	}
-	fmt.Fprintf(a.err, "dray: the page %s was not written: %v\n", filepath.Join(dir, report.PageFile), err)
-	return a.printTables(schema, p)
+	return errors.Join(err, a.printTables(schema, p))
 }
 
 // runDir is the directory of a run's records and report.

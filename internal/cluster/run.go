@@ -115,7 +115,9 @@ func (r *Run) Finish(now *Chain, measured []verdict.Verdict, code int, interrupt
 		}
 	}
 	r.state.Cluster.Unmeasured = r.left
-	return chainrun.Finish(r.dir, code, interrupted)
+	data, err := chainrun.Finish(r.dir, code, interrupted)
+	r.Path = r.dir.Path
+	return data, err
 }
 
 // seen are the verdicts of the nodes that take the place of those on a link of a copy.
@@ -129,6 +131,9 @@ func (c *Chain) seen(copied Link, kind func(Link) string, measured []verdict.Ver
 	}
 	return all
 }
+
+// Rescued says that somebody has removed the directory, and where its files are now; nil: nobody has.
+func (r *Run) Rescued() error { return r.dir.Rescued }
 
 // Close unlocks the directory. Without records, there is none.
 func (r *Run) Close() error {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/drayage/dray/internal/result/report"
+	"github.com/drayage/dray/test/testenv"
 )
 
 // TestRunInterruptedAndResumed interrupts a run with Ctrl-C while it measures, and
@@ -88,4 +89,30 @@ func runOf(t *testing.T, dir string) report.Run {
 		t.Fatal(err)
 	}
 	return run
+}
+
+// TestARemovedDirectoryKeepsTheVerdict removes the directory of a run that measures: the
+// verdicts are printed, the exit code is theirs, and the directory is whole again.
+func TestARemovedDirectoryKeepsTheVerdict(t *testing.T) {
+	b := newBench(t)
+	out := filepath.Join(t.TempDir(), "out")
+	file := b.file(pair{Name: "removed", Requires: "{mtu: 1500}", Command: `[sleep, "1000"]`}.yaml())
+	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
+	defer cancel()
+	cmd := b.command(ctx, "run", file, "--rounds", "6", "--out", out)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	testenv.Must(t, cmd.Start())
+	for len(benchRecords(t, out)) < 1 && ctx.Err() == nil {
+		time.Sleep(10 * time.Millisecond)
+	}
+	testenv.Must(t, os.RemoveAll(out))
+	_ = cmd.Wait()
+	const verdict = "the one requirement met"
+	if code := cmd.ProcessState.ExitCode(); code != 0 || !strings.Contains(stdout.String(), verdict) || !strings.Contains(stderr.String(), "somebody removed files of "+out) {
+		t.Errorf("exit %d: %s\n%s", code, stdout.String(), stderr.String())
+	}
+	if again := b.want(0, "report", out); !strings.Contains(again.Stdout, verdict) {
+		t.Errorf("the directory shows %s", again)
+	}
 }

@@ -24,6 +24,7 @@ type Dir = rundir.Dir[report.BenchRun]
 var layout = &rundir.Layout[report.BenchRun]{
 	StateFile: report.BenchFile, RecordsFile: report.RecordsFile, Load: report.LoadBenchRun,
 	Finished: func(run *report.BenchRun) bool { return !run.Finished.IsZero() },
+	Known:    []string{report.MatrixFile},
 }
 
 // Begin creates a new run's directory; if it exists it must be empty.

@@ -176,5 +176,10 @@ func (r *Run) measureAndStart(ctx context.Context, live *node.Live) error {
 // returns the directory's content.
 func (r *Run) Finish(live *node.Live, code int, interrupted bool) (*report.Data, error) {
 	r.state.Functions = r.functionRows(live)
-	return Finish(r.dir, code, interrupted)
+	data, err := Finish(r.dir, code, interrupted)
+	r.Path = r.dir.Path
+	if r.dir.Rescued != nil {
+		r.Warn(r.dir.Rescued)
+	}
+	return data, err
 }

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -19,6 +20,7 @@ import (
 	"github.com/drayage/dray/internal/result/report"
 	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/inventory"
+	"github.com/drayage/dray/test/testenv"
 )
 
 var program = report.Program{Dray: "v1", Build: "b"}
@@ -224,5 +226,27 @@ func TestRunInAClusterIsNotResumed(t *testing.T) {
 	}
 	if _, err := Resume(d.Path, program, nil); err == nil || !strings.Contains(err.Error(), "`kubectl dray verify c -n ran --active`") {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestARemovedDirectoryKeepsTheVerdict: somebody removes the directory of a run that has
+// measured, and the run reports as if it were there, and says so.
+func TestARemovedDirectoryKeepsTheVerdict(t *testing.T) {
+	r := New(job(t), filepath.Join(t.TempDir(), "run"), verify.Options{Rounds: 3, Seed: 7}, program)
+	live, err := measure(r, 0)
+	testenv.Must(t, err)
+	testenv.Must(t, os.RemoveAll(r.Path))
+	var warned error
+	r.Warn = func(err error) { warned = err }
+	data, err := r.Finish(live, 0, false)
+	testenv.Must(t, err)
+	testenv.Must(t, r.Close())
+	if len(data.Verdicts) == 0 || data.Run.ExitCode != data.ExitCode() || data.ExitCode() == 0 || warned == nil || !strings.Contains(warned.Error(), r.Path) {
+		t.Errorf("%d verdicts, exit code %d, warning: %v", len(data.Verdicts), data.Run.ExitCode, warned)
+	}
+	again, err := report.Load(r.Path)
+	testenv.Must(t, err)
+	if text(t, again) != text(t, data) {
+		t.Errorf("dray report shows\n%s\nand not\n%s", text(t, again), text(t, data))
 	}
 }

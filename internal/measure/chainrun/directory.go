@@ -18,6 +18,7 @@ type Directory = rundir.Dir[report.Run]
 var layout = &rundir.Layout[report.Run]{
 	StateFile: report.RunFile, RecordsFile: report.RecordsFile, Load: report.LoadRun,
 	Finished: func(run *report.Run) bool { return !run.Finished.IsZero() },
+	Known:    []string{report.ChainFile, report.PlanFile, report.InventoryFile},
 }
 
 // ID names a run of a chain.
@@ -57,7 +58,7 @@ func Phase(state *report.Run, name string, f func() error) error {
 }
 
 // Finish ends a run with an exit code, by default from its verdicts, and returns the
-// directory's content.
+// directory's content, with the directory that it is in now.
 func Finish(d *Directory, code int, interrupted bool) (*report.Data, error) {
 	if err := d.Save(); err != nil { // for Load
 		return nil, err
@@ -74,5 +75,7 @@ func Finish(d *Directory, code int, interrupted bool) (*report.Data, error) {
 		d.Run.Finished = time.Now()
 	}
 	data.Run = *d.Run
-	return data, d.Save()
+	err = d.Save()
+	data.Dir = d.Path
+	return data, err
 }

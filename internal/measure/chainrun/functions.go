@@ -46,7 +46,10 @@ func (r *Run) supervised(ctx context.Context, live *node.Live, except []string, 
 	if hung := <-stopped; hung != nil { // if it still does, the chain's removal fails
 		r.Warn(hung)
 	}
-	return errors.Join(err, r.keepLogs(live))
+	if lost := r.keepLogs(live); lost != nil {
+		r.Warn(fmt.Errorf("the logs of the functions are not kept: %w", lost))
+	}
+	return err
 }
 
 // keepLogs copies the functions' logs into the run directory.

@@ -5,7 +5,6 @@
 package rundir
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -27,6 +26,7 @@ type Layout[R any] struct {
 	RecordsFile string
 	Load        func(dir string) (*R, error) // reads and checks the state
 	Finished    func(*R) bool
+	Known       []string // the other files that the results need
 }
 
 // Dir is a run directory that this process has locked for writing.
@@ -36,7 +36,11 @@ type Dir[R any] struct {
 	Sink    *record.Writer
 	Done    map[string]bool // ids of the trials made before this process
 	Earlier []record.Trial  // their records
+	// Rescued says that somebody has removed or blocked the directory, and where the files
+	// are now, which may be in another Path; nil: nobody has.
+	Rescued error
 	layout  *Layout[R]
+	files   map[string][]byte // the other files that the results need
 	unlock  func()
 }
 
@@ -84,15 +88,11 @@ func (d *Dir[R]) begin(files map[string][]byte) error {
 	if err := checkEmpty(d.Path); err != nil {
 		return err
 	}
-	for name, content := range files {
-		if err := os.WriteFile(filepath.Join(d.Path, name), content, 0o644); err != nil {
-			return err
-		}
-	}
-	if err := d.Save(); err != nil {
+	d.files = files
+	err := errors.Join(d.writeKnown(), d.save())
+	if err != nil {
 		return err
 	}
-	var err error
 	d.Sink, err = record.Create(filepath.Join(d.Path, d.layout.RecordsFile))
 	return err
 }
@@ -118,6 +118,12 @@ func (d *Dir[R]) resume() (err error) {
 	if d.layout.Finished(d.Run) {
 		return ErrFinished
 	}
+	d.files = map[string][]byte{}
+	for _, name := range d.layout.Known {
+		if d.files[name], err = os.ReadFile(filepath.Join(d.Path, name)); err != nil {
+			delete(d.files, name) // Load says so, if the results need it
+		}
+	}
 	path := filepath.Join(d.Path, d.layout.RecordsFile)
 	d.Sink, d.Earlier, err = record.Continue(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -127,19 +133,6 @@ func (d *Dir[R]) resume() (err error) {
 		d.Done[t.ID] = true
 	}
 	return err
-}
-
-// Save writes the run's state atomically.
-func (d *Dir[R]) Save() error {
-	text, err := json.MarshalIndent(d.Run, "", "  ")
-	if err != nil {
-		return err
-	}
-	path := filepath.Join(d.Path, d.layout.StateFile)
-	if err := os.WriteFile(path+".new", append(text, '\n'), 0o644); err != nil {
-		return err
-	}
-	return os.Rename(path+".new", path)
 }
 
 // Close unlocks the directory.

@@ -20,7 +20,7 @@ type state struct {
 }
 
 var layout = &Layout[state]{
-	StateFile: "state.json", RecordsFile: "records.jsonl",
+	StateFile: "state.json", RecordsFile: "records.jsonl", Known: []string{"matrix"},
 	Load: func(dir string) (*state, error) {
 		var s state
 		text, err := os.ReadFile(filepath.Join(dir, "state.json"))

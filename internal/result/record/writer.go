@@ -4,7 +4,10 @@ package record
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"math"
 	"os"
 	"sync"
 )
@@ -24,7 +27,7 @@ type Writer struct {
 // Create makes a new records file, and fails if the file exists: a file holds one run,
 // and only the last line can be torn.
 func Create(path string) (*Writer, error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o644)
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR|os.O_APPEND, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("create records file: %w", err)
 	}
@@ -56,6 +59,42 @@ func (w *Writer) Write(t Trial) error {
 		w.err = fmt.Errorf("write trial %s to disk: %w", t.ID, err)
 		return w.err
 	}
+	return nil
+}
+
+// At reports whether the records file is at that path, where somebody may have removed it.
+func (w *Writer) At(path string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.at(path)
+}
+
+func (w *Writer) at(path string) bool {
+	own, err := w.file.Stat()
+	if err != nil {
+		return false
+	}
+	there, err := os.Stat(path)
+	return err == nil && os.SameFile(own, there)
+}
+
+// MoveTo copies the records to a new file, unless that is theirs already, and continues
+// there. They may be in a file that has been removed.
+func (w *Writer) MoveTo(path string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.at(path) {
+		return nil
+	}
+	to, err := Create(path)
+	if err != nil {
+		return err
+	}
+	if _, err := io.Copy(to.file, io.NewSectionReader(w.file, 0, math.MaxInt64)); err != nil {
+		return errors.Join(fmt.Errorf("copy the records to %s: %w", path, err), to.Close(), os.Remove(path))
+	}
+	w.file.Close()
+	w.file = to.file
 	return nil
 }
 
