@@ -95,13 +95,14 @@ func (a *app) logsCommand() *cobra.Command {
 		Use:   "logs CHAIN FUNCTION",
 		Short: "Print a function's standard output and standard error",
 		Long: "Print a function's standard output and standard error. On a terminal, control characters become ?;\n" +
-			"in a pipe nothing is changed.",
+			"in a pipe nothing is changed. If a chain did not come up, the logs of its functions stay until the next\n" +
+			"`dray up` of that name, or `dray gc`.",
 		Example: "  dray logs f1-split du --follow",
 		Args:    args(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, argv []string) error {
 			live, err := a.open(argv[0])
 			if err != nil {
-				return err
+				return a.printFailedLog(cmd.Context(), argv[0], argv[1], err)
 			}
 			if live.Chain.Function(argv[1]) == nil {
 				return fmt.Errorf("chain %s has no function %q", argv[0], argv[1])
@@ -111,6 +112,21 @@ func (a *app) logsCommand() *cobra.Command {
 	}
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "keep printing new output, until interrupted")
 	return cmd
+}
+
+// printFailedLog prints a function's log from when its chain failed to come up. If there is
+// none, it returns the error that the chain is not up.
+func (a *app) printFailedLog(ctx context.Context, chain, function string, down error) error {
+	n, err := a.node()
+	if err != nil {
+		return err
+	}
+	path := n.FailedLog(chain, function)
+	if path == "" {
+		return down
+	}
+	a.warn(fmt.Errorf("chain %s did not come up: this is what its function printed", chain))
+	return a.printLog(ctx, path, false)
 }
 
 // printLog copies a log; with follow, later lines as well.

@@ -49,7 +49,7 @@ func (a *app) up(ctx context.Context, job *chainrun.Job) error {
 		return a.pointToApply(job, err)
 	}
 	if err := a.startAndCommit(ctx, live); err != nil {
-		return errors.Join(err, live.Remove(context.WithoutCancel(ctx)))
+		return live.Fail(ctx, err)
 	}
 	a.endProgress()
 	if a.json {
@@ -131,7 +131,8 @@ func (a *app) gcCommand() *cobra.Command {
 		Use:   "gc",
 		Short: "Clean up chains whose dray process was killed",
 		Long: "Remove what half-built chains left behind: namespaces, links, bridges, qdiscs, cgroups,\n" +
-			"mounts, containers, files and processes. Chains that are up, or that another dray is working on, stay.",
+			"mounts, containers, files and processes, and the logs of chains that did not come up. Chains that are up, or\n" +
+			"that another dray is working on, stay.",
 		Args: args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			n, err := a.node()

@@ -34,7 +34,8 @@ func (l *Live) Apply(ctx context.Context, c *chain.Chain, source []byte, p *plan
 		return err
 	}
 	a := &application{Live: l, to: c, plan: p, runner: l.node.runner(j), changes: changes}
-	err = a.run(ctx, source)
+	a.runner.Failed = l.keepLogs
+	err = l.pointToLogs(a.run(ctx, source))
 	if err := errors.Join(err, j.close()); err != nil {
 		return err
 	}

@@ -33,9 +33,10 @@ type Removal struct {
 func (n *Node) Collect(ctx context.Context) ([]Removed, error) { return n.collect(ctx, Leftover) }
 
 // CollectBroken is Collect that also removes broken chains: nothing else can be done with
-// them.
+// them. The logs of chains that did not come up go as well.
 func (n *Node) CollectBroken(ctx context.Context) ([]Removed, error) {
-	return n.collect(ctx, Leftover, Broken)
+	removed, err := n.collect(ctx, Leftover, Broken)
+	return removed, errors.Join(err, os.RemoveAll(filepath.Join(n.StateDir, dirFailed)))
 }
 
 func (n *Node) collect(ctx context.Context, conditions ...Condition) ([]Removed, error) {

@@ -27,6 +27,7 @@ type Live struct {
 	dir     string
 	lock    *os.File // nil if the chain is not locked
 	journal *journal // nil once committed
+	kept    bool     // logs are in dirFailed
 	// This process's background work on the links' processes and the broker, which
 	// both outlive it.
 	links, broker background
@@ -43,7 +44,7 @@ func (e *ExistsError) Error() string { return fmt.Sprintf("chain %s %s", e.Chain
 // Create makes a planned chain's sandboxes and links. It starts nothing. Until
 // Commit, the chain ends with this process: however it ends, `dray gc` removes the
 // rest. source is the chain file's text. On error, Create has removed everything
-// again.
+// again but the logs.
 func (n *Node) Create(ctx context.Context, command string, c *chain.Chain, source []byte, p *plan.Plan) (*Live, error) {
 	if err := p.Simulable(); err != nil {
 		return nil, err
@@ -53,7 +54,7 @@ func (n *Node) Create(ctx context.Context, command string, c *chain.Chain, sourc
 		return nil, err
 	}
 	if err := l.create(ctx, source, p); err != nil {
-		return nil, errors.Join(err, l.Remove(context.WithoutCancel(ctx)))
+		return nil, l.Fail(ctx, err)
 	}
 	return l, nil
 }
@@ -77,6 +78,9 @@ func (n *Node) claim(ctx context.Context, command string, c *chain.Chain, p *pla
 	}
 	err = n.withRootLock(ctx, func() error {
 		if err := n.clearLeftover(ctx, c.Name); err != nil {
+			return err
+		}
+		if err := n.forget(c.Name); err != nil {
 			return err
 		}
 		if err := host.CheckSpace(n.StateDir, chainSpace(c)); err != nil {
@@ -139,6 +143,7 @@ func (l *Live) create(ctx context.Context, source []byte, p *plan.Plan) error {
 	n, c := l.node, l.Chain
 	cgroup := n.Cgroup(c.Name)
 	runner := n.runner(l.journal)
+	runner.Failed = l.keepLogs
 	if err := runner.Run(ctx, []step.Step{{
 		Name:  "chain " + c.Name + ": control group",
 		Makes: []step.Resource{host.CgroupResource(cgroup)},

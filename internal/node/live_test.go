@@ -44,7 +44,7 @@ func newNode(t *testing.T) *Node {
 	}
 	testenv.NoLeaks(t, filepath.Base(state))
 	t.Cleanup(func() {
-		for _, name := range []string{fileLocked, dirDamaged} {
+		for _, name := range []string{fileLocked, dirDamaged, dirFailed} {
 			if err := os.RemoveAll(filepath.Join(state, name)); err != nil {
 				t.Error(err)
 			}

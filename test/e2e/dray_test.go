@@ -86,6 +86,7 @@ func newBench(t *testing.T) *bench {
 
 // clear takes every chain down, and removes the state directory.
 func (b *bench) clear() {
+	_ = os.RemoveAll(filepath.Join(b.state, ".failed")) // the logs of chains that did not come up
 	entries, err := os.ReadDir(b.state)
 	if err != nil {
 		b.t.Error(err)

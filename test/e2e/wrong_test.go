@@ -3,6 +3,8 @@
 package e2e
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -56,6 +58,33 @@ func TestAFunctionThatIsGoneIsStartedAgain(t *testing.T) {
 		t.Errorf("dray apply says %s", r)
 	}
 	b.wantWhole(name)
+}
+
+// TestAFailedUpKeepsItsLogs until the chain comes up, or until dray gc.
+func TestAFailedUpKeepsItsLogs(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	const name = "failed"
+	bad := b.file(pair{Name: name, Command: `[sh, -c, "echo first; seq 100; exit 3"]`}.yaml())
+	kept := filepath.Join(b.state, ".failed", name)
+	for _, ends := range [][]string{{"up", b.file(pair{Name: name, Command: `[sleep, "1000"]`}.yaml())}, {"gc"}} {
+		if r := b.want(1, "up", bad); !strings.Contains(r.Err, "ended with status 3") || !strings.Contains(r.Err, kept) {
+			t.Errorf("%s", r)
+		}
+		if r := b.want(0, "logs", name, "a"); !strings.HasPrefix(r.Stdout, "first\n") || !strings.Contains(r.Err, "did not come up") {
+			t.Errorf("dray logs says %s", r)
+		}
+		if log, err := os.ReadFile(filepath.Join(kept, "log", "a.log")); err != nil || !strings.HasPrefix(string(log), "first\n") {
+			t.Errorf("%q, %v", log, err)
+		}
+		b.want(0, ends...)
+		if _, err := os.Stat(kept); !os.IsNotExist(err) {
+			t.Errorf("after dray %s, the logs are there: %v", ends[0], err)
+		}
+		if ends[0] == "up" {
+			b.want(0, "down", name)
+		}
+	}
 }
 
 // wantWhole checks that status reports no fault, and that packets pass.

@@ -62,6 +62,7 @@ func (s *session) newScene(name string, programs []string, file func(programs st
 
 // clearState removes what outlives chains, and fails if anything else is there.
 func clearState(t *testing.T, state string) {
+	_ = os.RemoveAll(filepath.Join(state, ".failed"))
 	for _, note := range []string{".lock", ".measuring", ".ran", "calibration.json"} {
 		_ = os.Remove(filepath.Join(state, note))
 	}
