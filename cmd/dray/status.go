@@ -85,7 +85,10 @@ func statusOf(ctx context.Context, n *node.Node, found node.Found) chainStatus {
 	s := chainStatus{Found: found, Functions: []node.FunctionStatus{}, Links: []linkStatus{}}
 	live, err := n.Open(found.Chain)
 	if err != nil {
-		return s // not up: found.Condition says why
+		if s.Condition == node.Up { // and this version does not accept its file
+			s.Detail = err.Error()
+		}
+		return s // else found.Condition says why
 	}
 	functions, supervised, err := live.Status()
 	if err != nil {

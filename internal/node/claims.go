@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
 	"slices"
 
+	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/plan"
 	"github.com/drayage/dray/internal/spec/inventory"
 )
@@ -31,9 +31,12 @@ func (n *Node) claims(self string) (claims, error) {
 		if found.Chain == self || found.Condition == Lost || found.Condition == Foreign {
 			continue
 		}
-		var s State
-		if err := readJSON(filepath.Join(n.dir(found.Chain), fileState), &s); err != nil || s.Plan == nil {
+		s, err := n.readState(found.Chain)
+		if host.IsDamaged(err) || errors.Is(err, fs.ErrNotExist) {
 			continue // not complete yet, or broken
+		}
+		if err != nil {
+			return c, err
 		}
 		if cpus := s.claimedCPUs(); len(cpus) > 0 && (found.Condition == Up || found.Condition == Busy) {
 			c.cpus[found.Chain] = cpus

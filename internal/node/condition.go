@@ -57,87 +57,93 @@ func (n *Node) inspect(name string) (Found, error) {
 	case err == nil:
 		defer l.Close()
 	case errors.Is(err, errNoLock):
-		return n.judgeWithoutLock(name), nil
+		return n.judgeWithoutLock(name)
 	default:
 		return found, err
 	}
-	return n.judge(name), nil
+	return n.judge(name)
 }
 
 func (n *Node) lockFile(name string) string    { return filepath.Join(n.dir(name), fileLock) }
 func (n *Node) journalFile(name string) string { return filepath.Join(n.dir(name), fileJournal) }
 
 // judge reads the condition of a chain that is not in use; the caller holds its
-// lock, or there is none.
-func (n *Node) judge(name string) Found {
+// lock, or there is none. It is an error if a file may be whole, but could not be read.
+func (n *Node) judge(name string) (Found, error) {
 	found := Found{Chain: name, Condition: Broken}
 	read, err := n.readJournal(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return n.judgeWithoutJournal(name)
-	case err == nil:
-		err = read.Damage
-	}
-	if err != nil {
-		found.Detail = err.Error()
-		return found
+	case err != nil:
+		return found, err
+	case read.Damage != nil:
+		found.Detail = read.Damage.Error()
+		return found, nil
 	}
 	if read.Owner != nil {
 		found.Detail = read.Owner.String()
 	}
 	if !read.Committed {
 		found.Condition = Leftover
-		return found
+		return found, nil
 	}
-	found.Condition, found.Detail = n.judgeState(name, found.Detail)
-	return found
+	found.Condition, found.Detail, err = n.judgeState(name, found.Detail)
+	return found, err
 }
 
-// judgeState is the condition of a committed chain by its other files.
-func (n *Node) judgeState(name, owner string) (Condition, string) {
-	l, err := n.load(name)
-	if err != nil {
-		return Broken, err.Error()
+// judgeState is the condition of a committed chain by its other files. A chain that an older
+// version made stays up even if this one accepts its file no longer.
+func (n *Node) judgeState(name, owner string) (Condition, string, error) {
+	_, err := n.readChain(name)
+	var s State
+	if err == nil {
+		s, err = n.readState(name)
+	}
+	switch {
+	case host.IsDamaged(err) || errors.Is(err, fs.ErrNotExist):
+		return Broken, err.Error(), nil
+	case err != nil:
+		return Broken, "", err
 	}
 	boot, err := host.BootID()
 	switch {
 	case err != nil:
-		return Broken, err.Error()
-	case boot != l.State.Boot:
-		return Lost, "the host has restarted since"
+		return Broken, "", err
+	case boot != s.Boot:
+		return Lost, "the host has restarted since", nil
 	}
-	return Up, owner
+	return Up, owner, nil
 }
 
 // judgeWithoutJournal: a chain's directory has no journal only during its creation,
 // or at the end of its removal. It then holds at most its lock. With a state, it has lost
 // its journal; anything else is not ours.
-func (n *Node) judgeWithoutJournal(name string) Found {
+func (n *Node) judgeWithoutJournal(name string) (Found, error) {
 	entries, err := os.ReadDir(n.dir(name))
 	if errors.Is(err, fs.ErrNotExist) {
-		return Found{Chain: name, Condition: Absent}
+		return Found{Chain: name, Condition: Absent}, nil
 	}
 	if err != nil {
-		return Found{Chain: name, Condition: Broken, Detail: err.Error()}
+		return Found{Chain: name, Condition: Broken}, err
 	}
-	var s State
-	switch {
-	case !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() != fileLock }):
-		return Found{Chain: name, Condition: Leftover}
-	case readJSON(filepath.Join(n.dir(name), fileState), &s) == nil && s.Plan != nil && s.Plan.Chain == name:
-		return Found{Chain: name, Condition: Broken, Detail: n.journalFile(name) + " does not exist"}
+	if !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() != fileLock }) {
+		return Found{Chain: name, Condition: Leftover}, nil
 	}
-	return Found{Chain: name, Condition: Foreign, Detail: n.dir(name) + " has no journal, so it is not a chain's directory and is left alone"}
+	if s, err := n.readState(name); err == nil && s.Plan.Chain == name {
+		return Found{Chain: name, Condition: Broken, Detail: n.journalFile(name) + " does not exist"}, nil
+	}
+	return Found{Chain: name, Condition: Foreign, Detail: n.dir(name) + " has no journal, so it is not a chain's directory and is left alone"}, nil
 }
 
 // judgeWithoutLock is judge for a chain that had no lock file. If it has one by now, another
 // `dray` has just begun to make it.
-func (n *Node) judgeWithoutLock(name string) Found {
-	found := n.judge(name)
-	if info, err := os.Lstat(n.lockFile(name)); err == nil && info.Mode().IsRegular() {
-		return Found{Chain: name, Condition: Busy}
+func (n *Node) judgeWithoutLock(name string) (Found, error) {
+	found, err := n.judge(name)
+	if info, gone := os.Lstat(n.lockFile(name)); gone == nil && info.Mode().IsRegular() {
+		return Found{Chain: name, Condition: Busy}, nil
 	}
-	return found
+	return found, err
 }
 
 // Names are the names of this node's chains, sorted, whatever their condition; none
@@ -196,21 +202,20 @@ func (n *Node) hold(ctx context.Context, name string) (*os.File, Found, error) {
 	case errors.Is(err, errBusy):
 		return nil, found, busyError(found)
 	case errors.Is(err, errNoLock):
-		if found = n.judgeWithoutLock(name); found.Condition == Busy {
+		if found, err = n.judgeWithoutLock(name); found.Condition == Busy {
 			return nil, found, busyError(found)
 		}
-	case err != nil:
-		return nil, found, err
-	default:
-		found = n.judge(name)
+	case err == nil:
+		found, err = n.judge(name)
 	}
-	if found.Condition == Absent {
-		if l != nil {
-			l.Close()
-		}
-		return nil, found, &absentError{name}
+	if err == nil && found.Condition == Absent {
+		err = &absentError{name}
 	}
-	return l, found, nil
+	if err != nil && l != nil {
+		l.Close()
+		l = nil
+	}
+	return l, found, err
 }
 
 // absentError says that a chain does not exist, or no longer.

@@ -44,11 +44,11 @@ func TestWhatAnotherHasRemovedIsNoFault(t *testing.T) {
 func TestAChainThatIsBegunIsInUse(t *testing.T) {
 	n := newNode(t)
 	leaveBehind(t, n, "begun")
-	if found := n.judgeWithoutLock("begun"); found.Condition != Busy {
+	if found, err := n.judgeWithoutLock("begun"); err != nil || found.Condition != Busy {
 		t.Errorf("it is %s", found.Condition)
 	}
 	testenv.Must(t, os.Remove(n.lockFile("begun")))
-	if found := n.judgeWithoutLock("begun"); found.Condition != Leftover {
+	if found, err := n.judgeWithoutLock("begun"); err != nil || found.Condition != Leftover {
 		t.Errorf("without a lock it is %s", found.Condition)
 	}
 	_, err := n.Down(context.Background(), "begun")

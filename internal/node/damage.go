@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/drayage/dray/internal/host"
-	"github.com/drayage/dray/internal/spec/chain"
 )
 
 // dirDamaged holds damaged files of chains that are removed. No chain has the name.
@@ -46,8 +45,8 @@ func (n *Node) damaged(name string) []string {
 	checks := map[string]func(path string) error{
 		fileLock:      onlyRegular,
 		fileJournal:   func(string) error { return n.checkJournal(name) },
-		fileChain:     checkChain,
-		fileState:     checkState,
+		fileChain:     func(string) error { _, err := n.readChain(name); return err },
+		fileState:     func(string) error { _, err := n.readState(name); return err },
 		fileStatus:    func(path string) error { return readJSON(path, &Status{}) },
 		fileProcesses: func(path string) error { return readJSON(path, &map[string]Revival{}) },
 		fileBroker:    func(path string) error { return readJSON(path, &Broker{}) },
@@ -75,24 +74,4 @@ func (n *Node) checkJournal(name string) error {
 		return errors.New("it names what is not the chain's")
 	}
 	return errors.Join(err, read.Damage)
-}
-
-func checkChain(path string) error {
-	source, err := host.ReadRegular(path, maxState)
-	if err != nil {
-		return err
-	}
-	_, err = chain.Parse(path, source)
-	return err
-}
-
-func checkState(path string) error {
-	var s State
-	if err := readJSON(path, &s); err != nil {
-		return err
-	}
-	if s.Plan == nil {
-		return errors.New("it holds no plan")
-	}
-	return nil
 }

@@ -3,6 +3,8 @@
 package node
 
 import (
+	"errors"
+
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/spec/chain"
 )
@@ -44,6 +46,9 @@ func (n *Node) Figures() ([]Figures, error) {
 // failed is the condition of a chain of which something could not be read: another process
 // may be at it.
 func (n *Node) failed(was Found, err error) Found {
+	if refused := new(refusedError); errors.As(err, &refused) {
+		return Found{Chain: was.Chain, Condition: was.Condition, Detail: err.Error()}
+	}
 	now, again := n.inspect(was.Chain)
 	if again != nil || now.Condition == Up {
 		return Found{Chain: was.Chain, Condition: Broken, Detail: err.Error()}

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -118,10 +117,10 @@ func (n *Node) readJournal(name string) (contents, error) {
 func readJournal(path string) (contents, error) {
 	text, err := host.ReadRegular(path, maxJournal)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return contents{}, err
-	case err != nil:
+	case host.IsDamaged(err):
 		return contents{Damage: err}, nil
+	case err != nil:
+		return contents{}, err
 	}
 	c := parseJournal(text)
 	if c.Damage != nil {

@@ -42,12 +42,16 @@ type Revival struct {
 // pending, by link.
 func (l *Live) Revivals() (map[string]Revival, error) {
 	all := map[string]Revival{}
-	if err := readJSON(filepath.Join(l.dir, fileProcesses), &all); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		// The next restart writes it anew. Until then the links have the processes of the state.
+	err := readJSON(filepath.Join(l.dir, fileProcesses), &all)
+	switch {
+	case err == nil || errors.Is(err, fs.ErrNotExist):
+		return all, nil
+	case host.IsDamaged(err):
+		// The next restart replaces the file. Until then the links have the processes of the state.
 		slog.Warn("what is known of restarted links is lost", "error", err)
 		return map[string]Revival{}, nil
 	}
-	return all, nil
+	return nil, err
 }
 
 // processes are a link's current ones.

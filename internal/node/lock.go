@@ -39,7 +39,7 @@ const (
 // this process ends in any way.
 func tryLock(path string, how int) (*os.File, error) {
 	f, err := host.OpenRegular(path, os.O_RDWR)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, host.ErrNotRegular) {
+	if errors.Is(err, fs.ErrNotExist) || host.IsDamaged(err) {
 		return nil, errNoLock
 	}
 	if err != nil {

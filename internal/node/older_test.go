@@ -109,6 +109,36 @@ func TestTheStateOfAnOlderVersionIsKnown(t *testing.T) {
 	}
 }
 
+// TestAFileThatThisVersionRefusesBreaksNoChain: it stays up, commands say why they do not work,
+// and down removes it. An older version let two ports on an uplink have one address.
+func TestAFileThatThisVersionRefusesBreaksNoChain(t *testing.T) {
+	n := newNode(t)
+	ctx := context.Background()
+	l, _ := older(t, n)
+	testenv.Must(t, l.Release())
+	refused, err := os.ReadFile(filepath.Join("testdata", "older", "ip-twice-on-uplink.yaml"))
+	testenv.Must(t, err)
+	testenv.Must(t, os.WriteFile(l.ChainFile(), refused, 0o600))
+	if removed, err := n.CollectBroken(ctx); err != nil || len(removed) > 0 {
+		t.Errorf("gc removed %+v, %v", removed, err)
+	}
+	if list, err := n.List(); err != nil || len(list) != 1 || list[0].Condition != Up {
+		t.Errorf("list: %+v, %v", list, err)
+	}
+	for _, open := range []func() (*Live, error){func() (*Live, error) { return n.Open("pair") }, func() (*Live, error) { return n.OpenLocked(ctx, "pair") }} {
+		if _, err := open(); err == nil || !strings.Contains(err.Error(), "has the same ip") || !strings.Contains(err.Error(), "dray down pair") {
+			t.Errorf("open: %v", err)
+		}
+	}
+	if figures, err := n.Figures(); err != nil || len(figures) != 1 || figures[0].Condition != Up {
+		t.Errorf("metrics: %+v, %v", figures, err)
+	}
+	removed, err := n.Down(ctx, "pair")
+	if err != nil || len(removed.SetAside) > 0 || l.State.Sandboxes["a"].Netns.Exists() {
+		t.Errorf("down: %+v, %v", removed, err)
+	}
+}
+
 // TestAnOlderChainIsCollected if the dray that made it was killed before the chain was complete.
 func TestAnOlderChainIsCollected(t *testing.T) {
 	n := newNode(t)

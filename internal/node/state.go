@@ -18,6 +18,7 @@ import (
 	"github.com/drayage/dray/internal/link/underlay"
 	"github.com/drayage/dray/internal/plan"
 	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/parse"
 )
 
 // Files of a chain's directory.
@@ -95,33 +96,56 @@ func writeJSON(path string, v any) error {
 	return host.ReplaceFile(path, append(b, '\n'), 0o600)
 }
 
-func readJSON(path string, v any) error {
-	b, err := host.ReadRegular(path, maxState)
-	if err != nil {
-		return err
+func readJSON(path string, v any) error { return host.ReadJSON(path, maxState, v) }
+
+// readState reads the state of a chain.
+func (n *Node) readState(name string) (s State, err error) {
+	path := filepath.Join(n.dir(name), fileState)
+	if err := readJSON(path, &s); err != nil {
+		return s, err
 	}
-	if err := json.Unmarshal(b, v); err != nil {
-		return fmt.Errorf("%s is malformed: %w", path, err)
+	if s.Plan == nil {
+		err = host.Damaged(fmt.Errorf("%s holds no plan: it is damaged, or the chain is still being created", path))
 	}
-	return nil
+	return s, err
 }
 
-// load reads a committed chain.
+// readChain reads the file of a chain. It is damaged if it is no YAML.
+func (n *Node) readChain(name string) (source []byte, err error) {
+	path := filepath.Join(n.dir(name), fileChain)
+	if source, err = host.ReadRegular(path, maxState); err != nil {
+		return nil, err
+	}
+	if _, fault := parse.Tree(path, source); fault != nil {
+		return nil, host.Damaged(fault)
+	}
+	return source, nil
+}
+
+// refusedError says that this version accepts the file of a running chain no longer.
+type refusedError struct {
+	chain string
+	err   error
+}
+
+func (e *refusedError) Error() string {
+	return fmt.Sprintf("chain %s stays up, but this version of dray does not accept its file: only `dray down %[1]s` works (%v)", e.chain, e.err)
+}
+
+func (e *refusedError) Unwrap() error { return e.err }
+
+// load reads a committed chain. The error is a *refusedError if only this version refuses it.
 func (n *Node) load(name string) (*Live, error) {
-	dir := n.dir(name)
-	l := &Live{node: n, dir: dir}
-	source, err := host.ReadRegular(l.ChainFile(), maxState)
+	l := &Live{node: n, dir: n.dir(name)}
+	source, err := n.readChain(name)
 	if err != nil {
+		return nil, err
+	}
+	if l.State, err = n.readState(name); err != nil {
 		return nil, err
 	}
 	if l.Chain, err = chain.Parse(l.ChainFile(), source); err != nil {
-		return nil, err
-	}
-	if err := readJSON(filepath.Join(dir, fileState), &l.State); err != nil {
-		return nil, err
-	}
-	if l.State.Plan == nil {
-		return nil, fmt.Errorf("%s holds no plan: it is damaged, or the chain is still being created", filepath.Join(dir, fileState))
+		return nil, &refusedError{name, err}
 	}
 	l.State.Plan.PlaceIn(l.Chain)
 	return l, nil

@@ -66,14 +66,13 @@ func MarkRun(stateDir string, keys ...string) error {
 func ran(stateDir string) ([]string, error) {
 	path := filepath.Join(stateDir, ranFile)
 	b, err := host.ReadRegular(path, maxRan)
-	if errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil
-	}
-	if info, statErr := os.Lstat(path); statErr == nil && (!info.Mode().IsRegular() || info.Size() > maxRan) {
+	case host.IsDamaged(err):
 		_ = os.RemoveAll(path) // it only says what has run: that is told again
 		return nil, nil
-	}
-	if err != nil {
+	case err != nil:
 		return nil, fmt.Errorf("read what has run: %w", err)
 	}
 	return strings.Split(strings.TrimRight(string(b), "\n"), "\n"), nil
