@@ -69,7 +69,9 @@ func (l *Live) checkSupervised(s Status) error {
 // canStartAgain returns an error if a change needs a function started again that has failed,
 // and the supervisor is too old for that: an upgrade leaves it running.
 func (s Status) canStartAgain(name string, changes []Change) error {
-	again := func(c Change) bool { return c.What == kindFunction && c.Action == Restart && c.Why != "" }
+	again := func(c Change) bool {
+		return c.What == kindFunction && c.Why != "" && (c.Action == Restart || c.Action == Add)
+	}
 	i := slices.IndexFunc(changes, again)
 	if s.Protocol >= protocolAgain || i < 0 {
 		return nil

@@ -162,21 +162,26 @@ func TestAnOlderSupervisorStartsNoFunctionAgain(t *testing.T) {
 	l, _ := older(t, n)
 	status, err := l.published()
 	testenv.Must(t, err)
-	again := []Change{{What: kindFunction, Name: "a", Action: Restart, Why: "function a ended with status 137"}}
+	ended := []Change{{What: kindFunction, Name: "a", Action: Restart, Why: "function a ended with status 137"}}
+	gone := []Change{{What: kindFunction, Name: "a", Action: Add, Why: "the network namespace of function a is gone"}}
 	if err := l.checkSupervised(status); err != nil || status.Protocol != 1 {
 		t.Errorf("protocol %d: %v", status.Protocol, err)
 	}
-	if err := status.canStartAgain("pair", again); err == nil || !strings.Contains(err.Error(), "dray down pair") {
-		t.Errorf("a function that failed: %v", err)
+	for _, again := range [][]Change{ended, gone} {
+		if err := status.canStartAgain("pair", again); err == nil || !strings.Contains(err.Error(), "dray down pair") {
+			t.Errorf("%+v: %v", again, err)
+		}
 	}
-	for _, c := range []Change{{What: kindFunction, Name: "a", Action: Restart, Fields: []string{"command"}}, {What: kindLink, Name: "ab", Action: Replace, Why: "is down"}} {
+	for _, c := range []Change{{What: kindFunction, Name: "a", Action: Restart, Fields: []string{"command"}}, {What: kindFunction, Name: "c", Action: Add}, {What: kindLink, Name: "ab", Action: Replace, Why: "is down"}} {
 		if err := status.canStartAgain("pair", []Change{c}); err != nil {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
 	status.Protocol = supervisorProtocol
-	if err := status.canStartAgain("pair", again); err != nil {
-		t.Errorf("a supervisor of this version: %v", err)
+	for _, again := range [][]Change{ended, gone} {
+		if err := status.canStartAgain("pair", again); err != nil {
+			t.Errorf("a supervisor of this version: %v", err)
+		}
 	}
 	testenv.Must(t, l.Release())
 }
