@@ -100,8 +100,8 @@ func newControl(b *broker, dir string) (*control, error) {
 		return nil, err
 	}
 	defer d.Close()
-	if err := removeSocket(int(d.Fd()), controlName); err != nil {
-		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, controlName), err)
+	if err := os.RemoveAll(filepath.Join(dir, controlName)); err != nil { // whatever is there
+		return nil, fmt.Errorf("control socket: %w", err)
 	}
 	// Only the broker's user can enter the directory, so the mode may be set later.
 	address := &net.UnixAddr{Name: procPath(int(d.Fd()), controlName), Net: "unix"}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -37,8 +38,8 @@ type journal struct {
 const (
 	entryPrefix = "link-"
 	entrySuffix = ".json"
-	// unfinishedSuffix follows that of an entry while it is written.
-	unfinishedSuffix = ".new"
+	// damagedSuffix follows that of an entry that is set aside.
+	damagedSuffix = ".damaged"
 	// maxEntry bounds the size of an entry read back, in bytes.
 	maxEntry = 1 << 20
 )
@@ -53,7 +54,7 @@ func openJournal(dir string) (*journal, error) {
 
 // clear removes what a broker that was killed had not finished writing.
 func (j *journal) clear() error {
-	unfinished, err := filepath.Glob(filepath.Join(j.dir, entryPrefix+"*"+unfinishedSuffix))
+	unfinished, err := filepath.Glob(filepath.Join(j.dir, entryPrefix+"*"+host.Unfinished))
 	for _, path := range unfinished {
 		if err := os.RemoveAll(path); err != nil {
 			return fmt.Errorf("journal: %w", err)
@@ -75,33 +76,20 @@ func (j *journal) save(e *entry) error {
 	}
 	j.slot <- struct{}{}
 	defer func() { <-j.slot }()
-	if err := replace(j.path(e.Link.Name), b); err != nil {
+	if err := host.ReplaceFileSynced(j.path(e.Link.Name), b, 0o600); err != nil {
 		return fmt.Errorf("journal: %w", err)
 	}
 	return nil
 }
 
-// replace writes a file atomically: a reader finds the old or the new one.
-func replace(path string, b []byte) (err error) {
-	if err := errors.Join(host.Vacate(path+unfinishedSuffix), host.Vacate(path)); err != nil {
-		return err
-	}
-	f, err := os.OpenFile(path+unfinishedSuffix, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(path+unfinishedSuffix, path)
+// setAside keeps a damaged entry where nothing reads it, until the link is removed.
+func (j *journal) setAside(link string) (aside string, err error) {
+	aside = j.path(link) + damagedSuffix
+	return aside, errors.Join(os.RemoveAll(aside), os.Rename(j.path(link), aside))
 }
 
 func (j *journal) remove(link string) error {
-	if err := os.RemoveAll(j.path(link)); err != nil {
+	if err := errors.Join(os.RemoveAll(j.path(link)), os.RemoveAll(j.path(link)+damagedSuffix)); err != nil {
 		return fmt.Errorf("journal: %w", err)
 	}
 	return nil
@@ -128,7 +116,7 @@ func (j *journal) names() ([]string, error) {
 func (j *journal) load(link string) (*entry, error) {
 	e, err := readEntry(j.path(link))
 	if err == nil && e.Link.Name != link {
-		err = fmt.Errorf("the entry belongs to link %q", e.Link.Name)
+		err = host.Damaged(fmt.Errorf("the entry belongs to link %q", e.Link.Name))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("journal: link %s: %w", link, err)
@@ -136,22 +124,21 @@ func (j *journal) load(link string) (*entry, error) {
 	return e, nil
 }
 
-// generation is the link's highest number in the journal; 0 if there is none.
-func (j *journal) generation(link string) uint32 {
-	e, err := readEntry(j.path(link))
-	if err != nil {
-		return 0
+// generation is the link's highest number in the journal; 0 if there is none that is whole.
+func (j *journal) generation(link string) (uint32, error) {
+	e, err := j.load(link)
+	switch {
+	case err == nil:
+		return e.Generation, nil
+	case errors.Is(err, fs.ErrNotExist) || host.IsDamaged(err):
+		return 0, nil
 	}
-	return e.Generation
+	return 0, err
 }
 
 func readEntry(path string) (*entry, error) {
-	b, err := host.ReadRegular(path, maxEntry)
-	if err != nil {
-		return nil, err
-	}
 	e := new(entry)
-	if err := json.Unmarshal(b, e); err != nil {
+	if err := host.ReadJSON(path, maxEntry, e); err != nil {
 		return nil, err
 	}
 	if err := e.Link.check(); err != nil {

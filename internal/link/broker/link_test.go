@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/link/broker/wire"
 	"github.com/drayage/dray/test/testenv"
 )
@@ -94,7 +95,7 @@ func TestAnUnfinishedEntryIsRemoved(t *testing.T) {
 	j, err := openJournal(dir)
 	testenv.Must(t, err)
 	testenv.Must(t, j.save(&entry{Link: Link{Name: "f1u"}, Generation: 3}))
-	testenv.Must(t, os.WriteFile(j.path("f1u")+unfinishedSuffix, []byte("{"), 0o600))
+	testenv.Must(t, os.WriteFile(j.path("f1u")+".1"+host.Unfinished, []byte("{"), 0o600))
 	j, err = openJournal(dir)
 	testenv.Must(t, err)
 	if files, err := os.ReadDir(j.dir); err != nil || len(files) != 1 || files[0].Name() != filepath.Base(j.path("f1u")) {
@@ -102,14 +103,14 @@ func TestAnUnfinishedEntryIsRemoved(t *testing.T) {
 	}
 }
 
-// TestADamagedEntryIsReplacedOrRemoved, and nobody waits for it.
+// TestADamagedEntryIsReplacedOrRemoved, and no link waits for it.
 func TestADamagedEntryIsReplacedOrRemoved(t *testing.T) {
 	e := &entry{Link: Link{Name: "f1u", Kind: KindShm}, Generation: 3}
 	for i, function := range []string{"a", "b"} {
 		e.Link.Ends = append(e.Link.Ends, End{Function: function, Port: "p", Socket: "/run/" + function, MTU: 1500, MAC: net.HardwareAddr{2, 0, 0, 0, 0, byte(i)}})
 	}
 	for name, damage := range testenv.Damages(`{"link":{"name":7}}`) {
-		for _, suffix := range []string{"", unfinishedSuffix} {
+		for _, suffix := range []string{"", host.Unfinished, damagedSuffix} {
 			dir := t.TempDir()
 			j, err := openJournal(dir)
 			testenv.Must(t, err)
@@ -117,11 +118,14 @@ func TestADamagedEntryIsReplacedOrRemoved(t *testing.T) {
 			if _, err := j.load("f1u"); err == nil || suffix == "" && errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("%s: load: %v", name, err)
 			}
-			if n := j.generation("f1u"); n != 0 {
-				t.Errorf("%s: generation %d", name, n)
+			if n, err := j.generation("f1u"); n != 0 || err != nil {
+				t.Errorf("%s: generation %d, %v", name, n, err)
 			}
-			if err := j.save(e); err != nil || j.generation("f1u") != 3 {
+			if err := j.save(e); err != nil {
 				t.Errorf("%s, %q: save: %v", name, suffix, err)
+			}
+			if n, err := j.generation("f1u"); n != 3 || err != nil {
+				t.Errorf("%s, %q: generation %d, %v", name, suffix, n, err)
 			}
 			damage(t, j.path("f1u")+suffix)
 			if _, err := openJournal(dir); err != nil {

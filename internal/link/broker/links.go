@@ -110,7 +110,11 @@ func (b *broker) add(ctx context.Context, spec Link) error {
 		return l.same(ctx, spec)
 	}
 	// A link that the broker could not resume already had generations.
-	e := entry{Link: spec, Generation: b.journal.generation(spec.Name)}
+	generation, err := b.journal.generation(spec.Name)
+	if err != nil {
+		return err
+	}
+	e := entry{Link: spec, Generation: generation}
 	if err := b.start(e); err != nil {
 		return err
 	}

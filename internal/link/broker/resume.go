@@ -80,7 +80,8 @@ func (r *resuming) tell(name string, err error) {
 	r.logged[name] = text
 }
 
-// resumeLink serves a link from the journal.
+// resumeLink serves a link from the journal. A damaged entry is set aside: the link can be
+// added again.
 func (b *broker) resumeLink(ctx context.Context, name string) error {
 	release, err := b.claim(ctx, name)
 	if err != nil {
@@ -93,6 +94,11 @@ func (b *broker) resumeLink(ctx context.Context, name string) error {
 	e, err := b.journal.load(name)
 	if errors.Is(err, fs.ErrNotExist) { // it has been removed in the meantime
 		return nil
+	}
+	if host.IsDamaged(err) {
+		aside, failed := b.journal.setAside(name)
+		b.log.print("%v; it is kept as %s until the link is removed", err, aside)
+		return failed
 	}
 	if err != nil {
 		return err

@@ -79,6 +79,9 @@ func Serve(ctx context.Context, o Options) error {
 
 // lock ensures that only one broker serves a directory.
 func lock(path string) (unlock func(), err error) {
+	if err := host.Vacate(path); err != nil {
+		return nil, err
+	}
 	unlock, err = host.TryLockFile(path, unix.LOCK_EX)
 	if errors.Is(err, host.ErrLocked) {
 		return nil, fmt.Errorf("another broker serves this directory: %w", err)
