@@ -43,8 +43,9 @@ func TestHostilePortParametersAreRefused(t *testing.T) {
 		`{`:  "not PortParameters",
 		`[]`: "not PortParameters",
 		`{}`: "take the claim from the template",
-		`{"apiVersion":"drayage.io/v1alpha1","kind":"PortParameters"}`: "no end of their link",
-		`{"apiVersion":"drayage.io/v2","kind":"PortParameters"}`:       "take the claim from the template",
+		`{"apiVersion":"drayage.io/v1alpha1","kind":"PortParameters"}`:                                                                               "no end of their link",
+		`{"apiVersion":"drayage.io/v1alpha1","kind":"PortParameters","function":"du","port":"f1u","link":{"ends":[{"function":"du","port":"f1u"}]}}`: "1 ends: nodes make only links between two ports",
+		`{"apiVersion":"drayage.io/v2","kind":"PortParameters"}`:                                                                                     "take the claim from the template",
 	} {
 		if _, err := v1alpha1.ParsePortParameters([]byte(text)); err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("%s: %v, want an error with %q", text, err, why)

@@ -123,8 +123,43 @@ func TestAClaimThatDescribesNoPortIsSetAside(t *testing.T) {
 	ctx := context.Background()
 	testenv.Must(t, errors.Join(s.Add(ctx, claim("u1", "du")), s.Add(ctx, claim("u2", "cu-up"))))
 	saying(t, io.Discard)
-	testenv.Must(t, os.WriteFile(filepath.Join(dir, "u1", "claim.json"), []byte(`{"uid":"u1","ports":[{"function":"du","port":"f1u","link":{"ends":[]}}]}`), 0o600))
-	if all, err := s.List(ctx); err != nil || len(all) != 1 {
-		t.Errorf("%+v, %v", all, err)
+	for _, ends := range []string{``, `{"function":"du","port":"f1u"}`} {
+		testenv.Must(t, s.Add(ctx, claim("u1", "du")))
+		text := `{"uid":"u1","ports":[{"function":"du","port":"f1u","link":{"ends":[` + ends + `]}}]}`
+		testenv.Must(t, os.WriteFile(filepath.Join(dir, "u1", "claim.json"), []byte(text), 0o600))
+		if all, err := s.List(ctx); err != nil || len(all) != 1 {
+			t.Errorf("ends %s: %+v, %v", ends, all, err)
+		}
+	}
+}
+
+// TestAClaimThatCannotBeReadNowIsKept: its pod works on.
+func TestAClaimThatCannotBeReadNowIsKept(t *testing.T) {
+	saying(t, io.Discard)
+	s, dir := open(t)
+	ctx := context.Background()
+	testenv.Must(t, errors.Join(s.Add(ctx, claim("u1", "du")), s.Add(ctx, claim("u2", "cu-up"))))
+	end := testenv.Unreadable(t, filepath.Join(dir, "u1", "claim.json"))
+	for what, list := range map[string]func() ([]claims.Claim, error){"list": func() ([]claims.Claim, error) { return s.List(ctx) }, "peek": s.Peek} {
+		if all, err := list(); err == nil { // what is left out of a list is removed from the node
+			t.Errorf("%s: %+v", what, all)
+		}
+	}
+	end()
+	if all, err := s.List(ctx); err != nil || len(all) != 2 {
+		t.Errorf("later: %+v, %v", all, err)
+	}
+}
+
+// TestPeekSaysNothingOfDamage: it sets nothing aside, and is called for each pod.
+func TestPeekSaysNothingOfDamage(t *testing.T) {
+	said := &bytes.Buffer{}
+	saying(t, said)
+	s, dir := open(t)
+	ctx := context.Background()
+	testenv.Must(t, errors.Join(s.Add(ctx, claim("u1", "du")), s.Add(ctx, claim("u2", "cu-up"))))
+	testenv.Damages(newer)["garbage"](t, filepath.Join(dir, "u1", "claim.json"))
+	if all, err := s.Peek(); err != nil || len(all) != 1 || said.Len() > 0 {
+		t.Errorf("%+v, %v; it said %s", all, err, said)
 	}
 }

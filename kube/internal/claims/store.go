@@ -149,10 +149,10 @@ func (s *Store) List(ctx context.Context) (all []Claim, err error) {
 }
 
 // Peek returns all claims without waiting for a change that is under way. It sees each
-// claim as it was before that or as it is after.
+// claim as it was before that or as it is after. It leaves damaged ones to others.
 func (s *Store) Peek() ([]Claim, error) {
 	nothing := func(string) error { return nil }
-	return s.list(repair{nothing, nothing, nothing})
+	return s.list(repair{nothing, func(string, error) error { return nil }, nothing})
 }
 
 // locked runs f while no other process or goroutine changes the store.
@@ -190,9 +190,9 @@ func (s *Store) read() ([]Claim, error) {
 
 // repair is what to do with what is not as it was written.
 type repair struct {
-	unfinished func(dir string) error  // it has no claim
-	damaged    func(path string) error // its claim cannot be read, or it is no directory
-	whole      func(dir string) error  // it has a claim
+	unfinished func(dir string) error             // it has no claim
+	damaged    func(path string, why error) error // its claim is damaged, or it is no directory
+	whole      func(dir string) error             // it has a claim
 }
 
 // damagedPrefix begins the names of claims that are set aside, so that none is one.
@@ -202,8 +202,35 @@ func aside(path string) string {
 	return filepath.Join(filepath.Dir(path), damagedPrefix+filepath.Base(path))
 }
 
-func setAside(path string) error {
-	return errors.Join(os.RemoveAll(aside(path)), os.Rename(path, aside(path)))
+// setAside moves a damaged claim away. The error says so.
+func setAside(path string, why error) error {
+	if err := errors.Join(os.RemoveAll(aside(path)), os.Rename(path, aside(path))); err != nil {
+		return errors.Join(why, err)
+	}
+	return fmt.Errorf("%w; it is kept as %s until its pod has ended, whose ports do not work: replace the pod", why, aside(path))
+}
+
+// Aside names the claims that are set aside.
+func (s *Store) Aside() ([]types.UID, error) {
+	entries, err := os.ReadDir(s.dir)
+	if err != nil {
+		return nil, fmt.Errorf("claims: %w", err)
+	}
+	var all []types.UID
+	for _, e := range entries {
+		if uid, is := strings.CutPrefix(e.Name(), damagedPrefix); is && checkUID(types.UID(uid)) == nil {
+			all = append(all, types.UID(uid))
+		}
+	}
+	return all, nil
+}
+
+// Forget removes what is set aside of a claim.
+func (s *Store) Forget(ctx context.Context, uid types.UID) error {
+	if err := checkUID(uid); err != nil {
+		return err
+	}
+	return s.locked(ctx, func() error { return os.RemoveAll(aside(filepath.Join(s.dir, string(uid)))) })
 }
 
 // makePorts makes the directory of a claim's ports if it is missing, or something else is
@@ -216,8 +243,8 @@ func makePorts(dir string) error {
 	return errors.Join(os.RemoveAll(ports), os.MkdirAll(ports, 0o755))
 }
 
-// list returns all claims. Nothing of one claim is in the way of another, so what goes wrong
-// with one is only logged. What is not named like a claim is left alone.
+// list returns all claims. A damaged claim is logged, and no other claim suffers from it. One that
+// cannot be read for now is an error: its pod still needs it. Names that are no UID are skipped.
 func (s *Store) list(r repair) ([]Claim, error) {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
@@ -228,33 +255,27 @@ func (s *Store) list(r repair) ([]Claim, error) {
 		if checkUID(types.UID(e.Name())) != nil {
 			continue
 		}
-		c, err := r.claim(filepath.Join(s.dir, e.Name()))
+		dir := filepath.Join(s.dir, e.Name())
+		c, err := readClaim(dir)
+		switch {
+		case err == nil:
+			all = append(all, *c)
+			err = r.whole(dir)
+		case errors.Is(err, fs.ErrNotExist):
+			err = r.unfinished(dir)
+		case host.IsDamaged(err):
+			err = r.damaged(dir, err)
+		default:
+			return nil, fmt.Errorf("claims: %w", err)
+		}
 		if err != nil {
 			slog.Warn("a claim of this node is damaged", "claim", e.Name(), "error", err)
-		}
-		if c != nil {
-			all = append(all, *c)
 		}
 	}
 	slices.SortFunc(all, func(a, b Claim) int {
 		return cmp.Or(a.Since.Compare(b.Since), strings.Compare(string(a.UID), string(b.UID)))
 	})
 	return all, nil
-}
-
-// claim reads the claim of a directory; nil: it has none.
-func (r repair) claim(dir string) (*Claim, error) {
-	c, err := readClaim(dir)
-	switch {
-	case err == nil:
-		return c, r.whole(dir)
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, r.unfinished(dir)
-	}
-	if failed := r.damaged(dir); failed != nil {
-		return nil, errors.Join(err, failed)
-	}
-	return nil, fmt.Errorf("%w; it is kept as %s until its pod has ended, whose ports do not work: replace the pod", err, aside(dir))
 }
 
 // readClaim reads the claim of a directory. The error is fs.ErrNotExist if that has none.
@@ -264,23 +285,19 @@ func readClaim(dir string) (*Claim, error) {
 		return nil, err
 	}
 	if !info.IsDir() {
-		return nil, fmt.Errorf("%s is not a directory", dir)
+		return nil, host.Damaged(fmt.Errorf("%s is not a directory", dir))
 	}
 	path := filepath.Join(dir, fileClaim)
-	data, err := host.ReadRegular(path, maxClaim)
-	if err != nil {
+	var c Claim
+	if err := host.ReadJSON(path, maxClaim, &c); err != nil {
 		return nil, err
 	}
-	var c Claim
-	if err := json.Unmarshal(data, &c); err != nil {
-		return nil, fmt.Errorf("%s is malformed: %w", path, err)
-	}
 	if string(c.UID) != filepath.Base(dir) {
-		return nil, fmt.Errorf("%s is of claim %q", path, c.UID)
+		return nil, host.Damaged(fmt.Errorf("%s is of claim %q", path, c.UID))
 	}
 	for i := range c.Ports {
 		if err := c.Ports[i].Check(); err != nil {
-			return nil, fmt.Errorf("%s: port %d: %w", path, i, err)
+			return nil, host.Damaged(fmt.Errorf("%s: port %d: %w", path, i, err))
 		}
 	}
 	return &c, nil

@@ -3,6 +3,7 @@
 package nodeagent
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -43,9 +44,9 @@ const (
 // deviceID is the name of the CDI device of a claim.
 func deviceID(uid types.UID) string { return cdiKind + "=" + string(uid) }
 
-// write tells the container runtime to mount the directory of a claim's ports,
+// content tells the container runtime to mount the directory of a claim's ports,
 // and what a DPDK application needs.
-func (s specs) write(c *claims.Claim, ports string) error {
+func (s specs) content(c *claims.Claim, ports string) ([]byte, error) {
 	options := []string{"bind", "ro", "nosuid", "nodev", "noexec"}
 	if c.UserNamespace {
 		// Then the sockets belong to the pod's user inside, too. Without a user
@@ -56,20 +57,44 @@ func (s specs) write(c *claims.Claim, ports string) error {
 	if c.DPDK != nil {
 		env, err := c.DPDK.Env()
 		if err != nil {
-			return err
+			return nil, err
 		}
 		edits.Env, edits.Mounts = []string{env}, slices.Concat(edits.Mounts, s.dpdk.mounts(), scratch(c.DPDK))
 	}
 	spec := cdi.Spec{Version: "0.6.0", Kind: cdiKind, Devices: []cdi.Device{{Name: string(c.UID), ContainerEdits: edits}}}
-	data, err := json.MarshalIndent(spec, "", " ")
+	return json.MarshalIndent(spec, "", " ")
+}
+
+// maxSpec bounds a device that is read back, in bytes.
+const maxSpec = 1 << 20
+
+// keep makes the device of a claim, unless it is there and whole.
+func (s specs) keep(c *claims.Claim, ports string) error {
+	data, err := s.content(c, ports)
 	if err != nil {
 		return err
 	}
+	if is, err := host.ReadRegular(s.file(c.UID), maxSpec); err == nil && bytes.Equal(is, data) {
+		return nil
+	}
+	return s.replace(c.UID, data)
+}
+
+// write makes the device of a claim.
+func (s specs) write(c *claims.Claim, ports string) error {
+	data, err := s.content(c, ports)
+	if err != nil {
+		return err
+	}
+	return s.replace(c.UID, data)
+}
+
+func (s specs) replace(uid types.UID, data []byte) error {
 	if err := os.MkdirAll(s.dir, 0o755); err != nil {
 		return fmt.Errorf("CDI: %w", err)
 	}
 	// The runtime ignores files without the suffix, so it never reads half a file.
-	if err := host.ReplaceFile(s.file(c.UID), data, 0o644); err != nil {
+	if err := host.ReplaceFile(s.file(uid), data, 0o644); err != nil {
 		return fmt.Errorf("CDI: %w", err)
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/drayage/dray/kube/internal/claims"
 )
@@ -29,8 +30,52 @@ func (a *Agent) Collect(ctx context.Context) error {
 		}
 		errs = append(errs, err)
 	}
-	errs = append(errs, a.collectSpecs(ctx))
+	errs = append(errs, a.collectSpecs(ctx), a.collectAside(ctx))
 	return errors.Join(errs...)
+}
+
+// collectAside removes what is set aside of claims that no pod of this node has any more: the
+// kubelet may have given up unpreparing them.
+func (a *Agent) collectAside(ctx context.Context) error {
+	aside, err := a.store.Aside()
+	if err != nil || len(aside) == 0 {
+		return err
+	}
+	had, err := a.claimsOfPods(ctx)
+	if err != nil {
+		return err
+	}
+	for _, uid := range aside {
+		if !had[uid] {
+			err = errors.Join(err, a.store.Forget(ctx, uid))
+		}
+	}
+	return err
+}
+
+// claimsOfPods are the claims of this node's pods.
+func (a *Agent) claimsOfPods(ctx context.Context) (map[types.UID]bool, error) {
+	pods, err := a.o.Client.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + a.o.Node})
+	if err != nil {
+		return nil, err
+	}
+	had := map[types.UID]bool{}
+	for i := range pods.Items {
+		p := &pods.Items[i]
+		for _, r := range p.Spec.ResourceClaims {
+			name := claimName(p, r)
+			if name == "" { // not made yet
+				continue
+			}
+			c, err := a.o.Client.ResourceV1().ResourceClaims(p.Namespace).Get(ctx, name, metav1.GetOptions{})
+			if err == nil {
+				had[c.UID] = true
+			} else if !apierrors.IsNotFound(err) {
+				return nil, err
+			}
+		}
+	}
+	return had, nil
 }
 
 // gone reports whether a claim no longer exists or no pod has it.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/dynamic-resource-allocation/kubeletplugin"
 
@@ -64,6 +65,30 @@ func TestADamagedFileOfOneClaimBlocksNoOther(t *testing.T) {
 				f.nothingLeft()
 			})
 		}
+	}
+}
+
+// TestWhatIsSetAsideIsCollected once no pod has the claim, even if the kubelet never unprepares it.
+func TestWhatIsSetAsideIsCollected(t *testing.T) {
+	ctx := context.Background()
+	f := newFixture(t, true)
+	du := f.claim("du")
+	kept := f.kept(du)
+	must(t, f.agent.store.Add(ctx, kept))
+	testenv.Damages("")["garbage"](t, filepath.Join(filepath.Dir(f.agent.store.Ports(du.UID)), "claim.json"))
+	collected := func() int {
+		t.Helper()
+		must(t, f.agent.Collect(ctx))
+		aside, err := f.agent.store.Aside()
+		must(t, err)
+		return len(aside)
+	}
+	if n := collected(); n != 1 {
+		t.Errorf("of a pod that runs, %d are kept", n)
+	}
+	must(t, f.client.ResourceV1().ResourceClaims("ran").Delete(ctx, du.Name, metav1.DeleteOptions{}))
+	if n := collected(); n != 0 {
+		t.Errorf("without a claim, %d are kept", n)
 	}
 }
 

@@ -209,16 +209,5 @@ func replace(file string, content []byte, mode os.FileMode) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err
 	}
-	unfinished, err := os.CreateTemp(filepath.Dir(file), ".new-")
-	if err != nil {
-		return err
-	}
-	_, err = unfinished.Write(content)
-	if err = errors.Join(err, unfinished.Chmod(mode), unfinished.Close()); err == nil {
-		err = os.Rename(unfinished.Name(), file)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(unfinished.Name()))
-	}
-	return nil
+	return host.ReplaceFile(file, content, mode)
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -39,12 +38,9 @@ func sandboxesOf(o *Options, store *claims.Store) sandboxes {
 	if o.CNI == "" {
 		return sandbox.New(o.NRI, o.Log)
 	}
-	of := func(pod types.UID) []cni.Interface {
+	of := func(pod types.UID) ([]cni.Interface, error) {
 		all, err := store.Peek()
-		if err != nil {
-			o.Log.Error("interfaces", "pod", pod, "error", err)
-		}
-		return interfacesOf(all, pod)
+		return interfacesOf(all, pod), err
 	}
 	return sandbox.NewCNI(layout.CNI(o.StateDir), of, o.Log)
 }
@@ -127,7 +123,7 @@ func (l *links) plug(ctx context.Context, all []claims.Claim, pod types.UID) (fa
 	var halves []nodenet.Half
 	for i := range own {
 		for j := range own[i].Ports {
-			if w := wishes[linkOf(&own[i], &own[i].Ports[j])]; w.bridged() {
+			if w := wishes[linkOf(&own[i], &own[i].Ports[j])]; w != nil && w.bridged() {
 				halves = append(halves, *w.half)
 			}
 		}
@@ -152,10 +148,7 @@ func (a *Agent) admit(c *claims.Claim, fault error) error {
 	if !c.Interfaces() || fault != nil || a.pods.Netns(c.PodUID) == "" {
 		return nil
 	}
-	if _, err := os.Stat(a.specs.file(c.UID)); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return a.specs.write(c, a.store.Ports(c.UID))
+	return a.specs.keep(c, a.store.Ports(c.UID))
 }
 
 // interfacesOf are the interfaces of a pod, and its devices with sockets, as dray-cni reports them.

@@ -3,11 +3,13 @@
 package nodeagent
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io/fs"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +18,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/link/broker"
 	"github.com/drayage/dray/internal/plan"
 	"github.com/drayage/dray/internal/spec/chain"
@@ -23,6 +26,7 @@ import (
 	"github.com/drayage/dray/kube/internal/claims"
 	"github.com/drayage/dray/kube/internal/nodenet"
 	"github.com/drayage/dray/kube/internal/sandbox"
+	"github.com/drayage/dray/test/testenv"
 )
 
 // withInterfaces makes the ports of the link interfaces; but the ends named are native.
@@ -164,6 +168,63 @@ func TestContainersWaitForInterfaces(t *testing.T) {
 	start.PodStopped("pod-du")
 	if device() {
 		t.Error("containers of the next sandbox start without their interface")
+	}
+}
+
+// namespaces are sandboxes of which each has a network namespace.
+type namespaces struct{ sandboxes }
+
+func (namespaces) Netns(types.UID) string { return "/var/run/netns/1" }
+
+// TestADamagedDeviceIsRepaired: containers of a pod with interfaces would wait for it for ever.
+func TestADamagedDeviceIsRepaired(t *testing.T) {
+	f := newFixture(t, true)
+	f.agent.pods = namespaces{f.agent.pods}
+	c := f.kept(f.claim("du", withInterfaces()))
+	must(t, f.agent.admit(&c, nil))
+	file := f.agent.specs.file(c.UID)
+	want, err := os.ReadFile(file)
+	must(t, err)
+	for name, damage := range testenv.Damages(`{"cdiVersion":"9.0.0"}`) {
+		damage(t, file)
+		must(t, f.agent.admit(&c, nil))
+		if is, err := host.ReadRegular(file, maxSpec); err != nil || !bytes.Equal(is, want) {
+			t.Errorf("%s: %q, %v", name, is, err)
+		}
+	}
+	was, err := os.Stat(file)
+	must(t, err)
+	must(t, f.agent.admit(&c, nil))
+	if is, err := os.Stat(file); err != nil || !os.SameFile(was, is) {
+		t.Errorf("a device that is whole is written again: %v", err)
+	}
+}
+
+// TestAClaimThatThisNodeCannotMakeIsRefused: its file may be of another version. It ends no program.
+func TestAClaimThatThisNodeCannotMakeIsRefused(t *testing.T) {
+	f := newFixture(t, true)
+	good, du := f.kept(f.claim("cu-up", withInterfaces())), f.kept(f.claim("du", withInterfaces()))
+	for name, change := range map[string]func(*claims.Port){
+		"an unknown transport": func(p *claims.Port) { p.Link.Transport = "pigeon" },
+		"an unknown tunnel":    func(p *claims.Port) { l := p.Link; l.Transport = "pigeon"; p.Across = &l },
+	} {
+		bad := du
+		bad.Ports = slices.Clone(du.Ports)
+		change(&bad.Ports[0])
+		wishes, refused := f.agent.links.wanted([]claims.Claim{good, bad})
+		if err := refused[bad.UID]; len(refused) != 1 || err == nil || !strings.Contains(err.Error(), "pigeon") || len(wishes["ran/f1/f1u"].half.Ports) != 1 {
+			t.Errorf("%s: %+v, %v", name, wishes, refused)
+		}
+		wishes, _ = f.agent.links.wanted([]claims.Claim{bad})
+		if len(wishes) > 0 {
+			t.Errorf("%s: %+v", name, wishes)
+		}
+		must(t, f.agent.store.Add(t.Context(), bad))
+		f.agent.links.netns = func(types.UID) string { return "/var/run/netns/1" }
+		if err := (starting{f.agent}).PodStarts(t.Context(), "pod-du"); err == nil {
+			t.Errorf("%s: its pod starts", name)
+		}
+		must(t, f.agent.store.Remove(t.Context(), bad.UID, func([]claims.Claim) error { return nil }))
 	}
 }
 

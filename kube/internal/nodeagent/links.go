@@ -120,6 +120,10 @@ func (l *links) wanted(all []claims.Claim) (map[string]*wish, faults) {
 		c := &all[i]
 		for j := range c.Ports {
 			p := &c.Ports[j]
+			if err := errors.Join(checkLink(&p.Link), checkAcross(p.Across)); err != nil { // as an older version accepted it
+				refused.add(c.UID, err)
+				continue
+			}
 			name := linkOf(c, p)
 			w := wishes[name]
 			if w == nil {

@@ -18,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/drayage/dray/internal/host"
@@ -29,14 +30,14 @@ import (
 // instance of the pods that run already.
 type CNI struct {
 	dir string
-	of  func(pod types.UID) []cni.Interface
+	of  func(pod types.UID) ([]cni.Interface, error)
 	log *slog.Logger
 	mu  sync.Mutex // of the records
 }
 
 // NewCNI serves dray-cni in a directory. of are the interfaces of a pod; none if it has no
 // claim any more.
-func NewCNI(dir string, of func(types.UID) []cni.Interface, log *slog.Logger) *CNI {
+func NewCNI(dir string, of func(types.UID) ([]cni.Interface, error), log *slog.Logger) *CNI {
 	return &CNI{dir: dir, of: of, log: log}
 }
 
@@ -62,7 +63,11 @@ func (c *CNI) Expect(_ context.Context, pod types.UID) error {
 func (c *CNI) Netns(pod types.UID) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.read(pod).Netns
+	a, err := c.read(pod)
+	if err != nil {
+		c.log.Error("the record of a pod cannot be read", "pod", pod, "error", err)
+	}
+	return a.Netns
 }
 
 // damagedSuffix ends the names of records that are set aside.
@@ -70,28 +75,30 @@ const damagedSuffix = ".damaged"
 
 // read is the record of a pod; without a pod if there is none. One that is damaged is set
 // aside, and a new one made: dray-cni calls for the pod's next sandbox as well.
-func (c *CNI) read(pod types.UID) (a cni.Attachment) {
+func (c *CNI) read(pod types.UID) (a cni.Attachment, err error) {
 	file, err := cni.Record(c.dir, pod)
 	if err != nil {
-		return a
+		return a, err
 	}
-	text, err := host.ReadRegular(file, cni.MaxMessage)
-	if errors.Is(err, fs.ErrNotExist) {
-		return a
-	}
-	if err == nil {
-		err = json.Unmarshal(text, &a)
-	}
+	err = host.ReadJSON(file, cni.MaxMessage, &a)
 	if err == nil && a.Pod != pod {
-		err = fmt.Errorf("it is of pod %q", a.Pod)
+		err = host.Damaged(fmt.Errorf("%s is of pod %q", file, a.Pod))
 	}
-	if err == nil {
-		return a
+	switch {
+	case err == nil:
+		return a, nil
+	case errors.Is(err, fs.ErrNotExist):
+		return cni.Attachment{}, nil
+	case !host.IsDamaged(err):
+		return cni.Attachment{}, err
 	}
 	aside := file + damagedSuffix
-	failed := errors.Join(os.RemoveAll(aside), os.Rename(file, aside), write(file, cni.Attachment{Pod: pod}))
+	failed := write(aside, cni.Attachment{Pod: pod})
+	if failed == nil { // the pod has a record at each moment
+		failed = unix.Renameat2(unix.AT_FDCWD, aside, unix.AT_FDCWD, file, unix.RENAME_EXCHANGE)
+	}
 	c.log.Warn("the record of a pod is damaged: its interfaces stay as they are until the pod is replaced", "pod", pod, "error", errors.Join(err, failed), "kept as", aside)
-	return cni.Attachment{}
+	return cni.Attachment{}, nil
 }
 
 func write(file string, a cni.Attachment) error {
@@ -131,7 +138,7 @@ func (c *CNI) handler(h Handler) http.Handler {
 		answer(w, r, func(a cni.Attachment) (any, error) { return c.add(r.Context(), h, a) })
 	})
 	mux.HandleFunc("POST "+cni.PathGet, func(w http.ResponseWriter, r *http.Request) {
-		answer(w, r, func(a cni.Attachment) (any, error) { return c.of(a.Pod), nil })
+		answer(w, r, func(a cni.Attachment) (any, error) { return c.of(a.Pod) })
 	})
 	mux.HandleFunc("POST "+cni.PathDel, func(w http.ResponseWriter, r *http.Request) {
 		answer(w, r, func(a cni.Attachment) (any, error) {
@@ -181,16 +188,16 @@ func (c *CNI) add(ctx context.Context, h Handler, a cni.Attachment) (any, error)
 	if err := h.PodStarts(ctx, a.Pod); err != nil {
 		return nil, errors.Join(err, c.end(h, a.Pod, func(was cni.Attachment) bool { return was == a }))
 	}
-	return c.of(a.Pod), nil
+	return c.of(a.Pod)
 }
 
 // end forgets the namespace of a pod, if it is the one that is meant.
 func (c *CNI) end(h Handler, pod types.UID, meant func(cni.Attachment) bool) error {
 	c.mu.Lock()
-	was := c.read(pod)
-	if was.Netns == "" || !meant(was) {
+	was, err := c.read(pod)
+	if err != nil || was.Netns == "" || !meant(was) {
 		c.mu.Unlock()
-		return nil
+		return err
 	}
 	file, err := cni.Record(c.dir, pod)
 	if err == nil {
@@ -214,14 +221,15 @@ func (c *CNI) collect(h Handler, valid cni.Valid) error {
 	return err
 }
 
-// pods have a record.
+// pods have a record, or one that is set aside or was not finished.
 func (c *CNI) pods() ([]types.UID, error) {
-	files, err := filepath.Glob(filepath.Join(c.dir, "*.json"))
+	files, err := filepath.Glob(filepath.Join(c.dir, "*.json*"))
 	var all []types.UID
 	for _, f := range files {
-		all = append(all, types.UID(strings.TrimSuffix(filepath.Base(f), ".json")))
+		pod, _, _ := strings.Cut(filepath.Base(f), ".json")
+		all = append(all, types.UID(pod))
 	}
-	return all, err
+	return slices.Compact(all), err // they are sorted
 }
 
 // collectAlways removes records of pods that have gone, until ctx ends.
@@ -245,10 +253,20 @@ func (c *CNI) removeStale(now time.Time) error {
 	pods, err := c.pods()
 	for _, pod := range pods {
 		file, bad := cni.Record(c.dir, pod)
-		if info, gone := os.Lstat(file); bad != nil || gone != nil || now.Sub(info.ModTime()) < collectEvery || len(c.of(pod)) > 0 {
+		if bad != nil {
 			continue
 		}
-		err = errors.Join(err, os.RemoveAll(file), os.RemoveAll(file+damagedSuffix))
+		if has, failed := c.of(pod); failed != nil || len(has) > 0 {
+			err = errors.Join(err, failed)
+			continue
+		}
+		files, failed := filepath.Glob(file + "*")
+		err = errors.Join(err, failed)
+		for _, f := range files {
+			if info, gone := os.Lstat(f); gone == nil && now.Sub(info.ModTime()) >= collectEvery {
+				err = errors.Join(err, os.RemoveAll(f))
+			}
+		}
 	}
 	return err
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/containernetworking/cni/pkg/skel"
 	cnitypes "github.com/containernetworking/cni/pkg/types"
 	current "github.com/containernetworking/cni/pkg/types/100"
+	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/drayage/dray/internal/host"
@@ -49,11 +50,11 @@ func newNode(t *testing.T) *node {
 
 func (n *node) start() {
 	n.t.Helper()
-	n.served = NewCNI(n.dir, func(pod types.UID) []cni.Interface {
+	n.served = NewCNI(n.dir, func(pod types.UID) ([]cni.Interface, error) {
 		if pod == "a" {
-			return n.of
+			return n.of, nil
 		}
-		return nil
+		return nil, nil
 	}, slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithCancel(n.t.Context())
 	done := make(chan struct{})
@@ -343,7 +344,7 @@ func TestADamagedRecordIsSetAside(t *testing.T) {
 	for name, damage := range testenv.Damages(`{"pod":{"uid":"a"}}`) {
 		for _, suffix := range []string{"", ".new", damagedSuffix} {
 			dir, said := t.TempDir(), &bytes.Buffer{}
-			c := NewCNI(dir, func(types.UID) []cni.Interface { return nil }, slog.New(slog.NewTextHandler(said, nil)))
+			c := NewCNI(dir, func(types.UID) ([]cni.Interface, error) { return nil, nil }, slog.New(slog.NewTextHandler(said, nil)))
 			ctx := context.Background()
 			testenv.Must(t, errors.Join(c.Expect(ctx, "a"), c.Expect(ctx, "b")))
 			testenv.Must(t, write(filepath.Join(dir, "b.json"), cni.Attachment{Pod: "b", Netns: "/run/netns/b"}))
@@ -364,9 +365,54 @@ func TestADamagedRecordIsSetAside(t *testing.T) {
 			if err := c.removeStale(time.Now().Add(time.Hour)); err != nil {
 				t.Errorf("%s, %q: %v", name, suffix, err)
 			}
-			if left, err := filepath.Glob(filepath.Join(dir, "a.json*")); err != nil || suffix != ".new" && len(left) > 0 {
+			if left, err := filepath.Glob(filepath.Join(dir, "a.json*")); err != nil || len(left) > 0 {
 				t.Errorf("%s, %q: %v are left, %v", name, suffix, left, err)
 			}
 		}
+	}
+}
+
+// A damaged record is never missing: without a new one, dray-cni would pass over the pod's next
+// sandbox. That holds if there is no room for the new one.
+func TestADamagedRecordStaysUntilThereIsANewOne(t *testing.T) {
+	testenv.Root(t)
+	dir := t.TempDir()
+	must(t, unix.Mount("tmpfs", dir, "tmpfs", 0, "nr_inodes=2")) // the directory, and one file
+	t.Cleanup(func() { must(t, unix.Unmount(dir, 0)) })
+	c := NewCNI(dir, func(types.UID) ([]cni.Interface, error) { return nil, nil }, slog.New(slog.DiscardHandler))
+	file := filepath.Join(dir, "a.json")
+	testenv.Damages("")["garbage"](t, file)
+	at := c.Netns("a")
+	if _, err := os.Lstat(file); err != nil || at != "" {
+		t.Errorf("without room for a new one: %q, %v", at, err)
+	}
+	must(t, unix.Mount("tmpfs", dir, "tmpfs", unix.MS_REMOUNT, "nr_inodes=9"))
+	if a, err := c.read("a"); err != nil || a.Pod != "" {
+		t.Errorf("%+v, %v", a, err)
+	}
+	if a, err := c.read("a"); err != nil || a.Pod != "a" {
+		t.Errorf("the new one: %+v, %v", a, err)
+	}
+}
+
+// A record that cannot be read for now is kept, and DEL is tried again. So are records of pods
+// whose interfaces are not known for now.
+func TestARecordThatCannotBeReadNowIsKept(t *testing.T) {
+	dir := t.TempDir()
+	c := NewCNI(dir, func(types.UID) ([]cni.Interface, error) { return nil, unix.EMFILE }, slog.New(slog.DiscardHandler))
+	a := cni.Attachment{Pod: "a", Container: "c1", Netns: "/run/netns/a"}
+	file := filepath.Join(dir, "a.json")
+	must(t, write(file, a))
+	end := testenv.Unreadable(t, file)
+	h := &handler{events: make(chan string, 9)}
+	if err := c.end(h, "a", func(cni.Attachment) bool { return true }); !errors.Is(err, unix.EAGAIN) {
+		t.Errorf("DEL: %v", err)
+	}
+	end()
+	if err := c.removeStale(time.Now().Add(time.Hour)); !errors.Is(err, unix.EMFILE) {
+		t.Errorf("collect: %v", err)
+	}
+	if at := c.Netns("a"); at != a.Netns {
+		t.Errorf("then it is in %q", at)
 	}
 }

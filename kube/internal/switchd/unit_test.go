@@ -119,6 +119,22 @@ func TestADamagedJournalIsSetAside(t *testing.T) {
 	}
 }
 
+// TestAJournalThatCannotBeReadNowIsKept: the switch has the links of the last one.
+func TestAJournalThatCannotBeReadNowIsKept(t *testing.T) {
+	dir := t.TempDir()
+	want := crossing("a")
+	want.Ports[0].Door = nodeswitch.DoorOf(dir, "a", 1)
+	testenv.Must(t, store(dir, merge(nil, []nodeswitch.Link{want}, true)))
+	end := testenv.Unreadable(t, journal(dir))
+	if got, err := load(dir, slog.Default()); err == nil {
+		t.Errorf("%+v", got)
+	}
+	end()
+	if got, err := load(dir, slog.Default()); err != nil || len(got) != 1 {
+		t.Errorf("later: %+v, %v", got, err)
+	}
+}
+
 func TestFlows(t *testing.T) {
 	learning := some("a", 0, 1)
 	learning.Learning = true

@@ -128,21 +128,20 @@ func journal(dir string) string { return filepath.Join(dir, "journal.json") }
 // maxJournal bounds a journal that is read back, in bytes.
 const maxJournal = 4 << 20
 
-// load reads the journal. What is no longer a link of this switch is left out. A journal that
-// cannot be read is set aside: dray-node asks for the same links again.
+// load reads the journal. What is no longer a link of this switch is left out. A damaged journal
+// is set aside: dray-node asks for the same links again.
 func load(dir string, log *slog.Logger) ([]entry, error) {
-	text, err := host.ReadRegular(journal(dir), maxJournal)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
 	var all []entry
-	if err == nil {
-		err = json.Unmarshal(text, &all)
-	}
-	if err != nil {
+	err := host.ReadJSON(journal(dir), maxJournal, &all)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case host.IsDamaged(err):
 		aside := journal(dir) + ".damaged"
 		log.Warn("the journal is damaged; its links are made again", "error", err, "kept as", aside)
 		return nil, errors.Join(os.RemoveAll(aside), os.Rename(journal(dir), aside))
+	case err != nil:
+		return nil, err
 	}
 	return slices.DeleteFunc(all, func(e entry) bool { return check(dir, &e.Link) != nil }), nil
 }
