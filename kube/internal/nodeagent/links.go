@@ -44,6 +44,8 @@ type links struct {
 	netns func(pod types.UID) string // the network namespace of a pod; "": not known
 	log   *slog.Logger
 	warn  *warner // nil: no events
+	// wrong is what dray-net said last of the ports of halves. It counts while dray-net is away.
+	wrong map[string]map[int]string
 }
 
 // linkOf is the name at the broker of the link of a claim's port.
@@ -380,6 +382,7 @@ func (l *links) makeHalves(ctx context.Context, all []claims.Claim, wishes map[s
 		})
 		l.noteChanges(made, wishes, received)
 	}
+	l.wrong = received.wrong
 	for name, w := range wishes {
 		if _, made := received.at[name]; w.half != nil && w.half.Tunnel == nodenet.TunnelWanted && !made {
 			w.half.Peer, w.unknown = nil, true
@@ -394,8 +397,15 @@ func (l *links) makeHalves(ctx context.Context, all []claims.Claim, wishes map[s
 // noteChanges reports what somebody has changed at ports: at once if it is undone, else in the
 // status of claims.
 func (l *links) noteChanges(made []nodenet.Made, wishes map[string]*wish, received tunnels) {
+	for name, w := range wishes {
+		if w.half != nil {
+			received.wrong[name] = l.wrong[name]
+		}
+	}
 	for _, m := range made {
-		received.wrong[m.Name] = m.Wrong
+		if m.Error == "" {
+			received.wrong[m.Name] = m.Wrong
+		}
 		for end, text := range m.Again {
 			note := fmt.Sprintf("link %s: port %s %s: it is made again", m.Name, wishes[m.Name].spec.Ends[end].Port(), text)
 			l.log.Warn(note)

@@ -184,6 +184,11 @@ func TestAChangedPortIsNotReady(t *testing.T) {
 		du.Message != "the pod's interface f1u is down: undo that, or replace the pod" {
 		t.Errorf("%+v\n%+v", cuup, du)
 	}
+	f.agent.links.wrong = received.wrong
+	received = f.agent.links.makeHalves(t.Context(), all, wishes, faults{}) // dray-net does not run here
+	if text := received.wrong[link][1]; text != "is down" {
+		t.Errorf("without dray-net the port %q", text)
+	}
 	cuup, du = reported(nodenet.Made{Name: link, Again: map[int]string{0: host.Absent}})
 	if cuup.Status != metav1.ConditionTrue || du.Status != metav1.ConditionTrue {
 		t.Errorf("undone: %+v\n%+v", cuup, du)
