@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"net"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -206,11 +207,28 @@ func (p Plugin) Check(args *skel.CmdArgs) error {
 		if err != nil {
 			return fmt.Errorf("interface %s: %w", w.Name, err)
 		}
-		if state.MAC.String() != w.MAC || state.MTU != w.MTU {
-			return fmt.Errorf("interface %s has MAC %s and MTU %d, not %s and %d", w.Name, state.MAC, state.MTU, w.MAC, w.MTU)
+		text, err := w.differs(state)
+		if err != nil {
+			return err
+		}
+		if text != "" {
+			return fmt.Errorf("interface %s %s", w.Name, text)
 		}
 	}
 	return nil
+}
+
+// differs says what of an interface is not as dray-node says; "": nothing.
+func (i *Interface) differs(now host.LinkState) (string, error) {
+	mac, err := net.ParseMAC(i.MAC)
+	var ip netip.Prefix
+	if err == nil && i.IP != "" {
+		ip, err = netip.ParsePrefix(i.IP)
+	}
+	if err != nil {
+		return "", fmt.Errorf("dray-node says of interface %s: %w", i.Name, err)
+	}
+	return now.Differs(host.Iface{MAC: mac, MTU: i.MTU}, ip), nil
 }
 
 // listed reports whether a result has an interface in a pod.

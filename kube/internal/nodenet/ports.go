@@ -88,12 +88,19 @@ func (s *server) plug(h *half, p Port, m *Made) error {
 		if text := state.Differs(own, p.Interface.IP); text != "" {
 			m.Wrong[p.End] = text
 		}
-	} else {
-		if h.plugged[p.End] == p.Interface.Netns { // no new sandbox of the pod
-			m.Again[p.End] = missing(state, own)
+		if err := setOffloads(own, p.Interface); err != nil { // an older version made the interface with others
+			return err
 		}
-		if err := h.join(p, own, func() error { return configure(own, p.Interface) }); err != nil {
+	} else {
+		why, err := missing(state, own)
+		if err == nil {
+			err = h.join(p, own, func() error { return configure(own, p.Interface) })
+		}
+		if err != nil {
 			return fmt.Errorf("interface %s of a pod: %w", own.Name, err)
+		}
+		if h.plugged[p.End] == p.Interface.Netns { // no new sandbox of the pod
+			m.Again[p.End] = why
 		}
 		s.o.Log.Info("interface made", "interface", own.Name, "netns", p.Interface.Netns, "because", m.Again[p.End])
 	}
@@ -126,12 +133,19 @@ func whole(joined *host.LinkState, own host.Iface) bool {
 	return joined != nil && bytes.Equal(joined.MAC, own.MAC)
 }
 
+// cutOff is what is wrong with an interface whose other end has left the bridge.
+const cutOff = "is cut off from its link"
+
 // missing is why a port that was whole is so no longer.
-func missing(joined *host.LinkState, own host.Iface) string {
-	if joined == nil {
-		return host.Absent
+func missing(joined *host.LinkState, own host.Iface) (string, error) {
+	if joined != nil {
+		return joined.Differs(own, netip.Prefix{}), nil
 	}
-	return joined.Differs(own, netip.Prefix{})
+	far, err := linkIn(own.Netns, own.Name)
+	if far != nil {
+		return cutOff, err
+	}
+	return host.Absent, err
 }
 
 // linkIn is the state of an interface; nil if there is none.
@@ -183,22 +197,31 @@ func (h *half) join(p Port, own host.Iface, prepare func() error) (err error) {
 	return nil
 }
 
+// setOffloads switches off what a native port at the other end does not take.
+func setOffloads(own host.Iface, i *Interface) error {
+	if i.Opposite == nil {
+		return nil
+	}
+	features := []string{"tso", "gso", "tx-udp-segmentation"} // libdray takes frames of at most the MTU
+	if i.Opposite.DPDK {
+		features = append(features, "tx-checksum") // a DPDK application forwards packets as they are
+	}
+	for _, feature := range features {
+		if err := own.Netns.SetOffload(own.Name, feature, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // configure gives the interface of a pod its address, before it is up. What is at its
 // other end is not the pod's router.
 func configure(own host.Iface, i *Interface) error {
 	if err := own.Netns.RefuseRoutes(own.Name); err != nil {
 		return err
 	}
-	if i.Opposite != nil {
-		features := []string{"tso", "gso", "tx-udp-segmentation"} // libdray takes frames of at most the MTU
-		if i.Opposite.DPDK {
-			features = append(features, "tx-checksum") // a DPDK application forwards packets as they are
-		}
-		for _, feature := range features {
-			if err := own.Netns.SetOffload(own.Name, feature, false); err != nil {
-				return err
-			}
-		}
+	if err := setOffloads(own, i); err != nil {
+		return err
 	}
 	if i.IP.IsValid() {
 		if err := own.Netns.AddAddr(own.Name, i.IP); err != nil {

@@ -216,7 +216,10 @@ func TestANativePortAndAnInterface(t *testing.T) {
 	a := n.pod("a")
 	own := interfaceOf(t, 0, a)
 	own.Interface.Opposite = &Neighbour{IP: portAddress(1), MAC: mac(t, "02:00:00:00:00:0b"), DPDK: true}
-	n.made(Half{Name: "ns/c/l", MTU: 1500, Tunnel: TunnelNone, Ports: []Port{own, {End: 1, MAC: mac(t, "02:00:00:00:00:0b")}}})
+	half := Half{Name: "ns/c/l", MTU: 1500, Tunnel: TunnelNone, Ports: []Port{own, {End: 1, MAC: mac(t, "02:00:00:00:00:0b")}}}
+	n.made(half)
+	testenv.Must(t, a.SetOffload("f1u", "tx-checksum", true)) // as an older version left it
+	n.made(half)
 	fds, err := n.Sockets(t.Context(), "ns/c/l", PortDevice(1), 1)
 	if err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -332,9 +333,13 @@ func TestCheck(t *testing.T) {
 		mac, err := net.ParseMAC(f1u.MAC)
 		must(t, err)
 		must(t, host.CreateVeth(host.Iface{Netns: ns, Name: "f1u", MAC: mac, MTU: 1600}, host.Iface{Netns: ns, Name: "other", MTU: 1600}))
+		verify(ns, "down", "interface f1u is down")
+		must(t, ns.SetUp("f1u"))
+		verify(ns, "no address", "interface f1u has lost its address 10.38.0.1/24")
+		must(t, ns.AddAddr("f1u", netip.MustParsePrefix(f1u.IP)))
 		verify(ns, "as it should be", "") // n3 is not in prevResult
 		n.of[0].MTU = 1500
-		verify(ns, "another MTU", "MTU 1600, not 02:00:00:00:00:01 and 1500")
+		verify(ns, "another MTU", "interface f1u has an MTU of 1600, not 1500")
 		return nil
 	}))
 }

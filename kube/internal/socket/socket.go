@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -45,12 +46,12 @@ func Listen(path string) (*net.UnixListener, error) {
 		return nil, err
 	}
 	unfinished := fmt.Sprintf("%s.%d", path, os.Getpid())
-	if err := os.RemoveAll(unfinished); err != nil {
+	if err := os.Remove(unfinished); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	if info, err := os.Lstat(path); err == nil && info.IsDir() { // which no rename replaces
-		if err := os.RemoveAll(path); err != nil {
-			return nil, err
+		if err := os.Remove(path); err != nil {
+			return nil, fmt.Errorf("a directory is in the place of a socket: %w", err)
 		}
 	}
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: unfinished, Net: "unix"})
