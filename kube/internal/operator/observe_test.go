@@ -102,7 +102,12 @@ func TestAChangedPortMakesTheChainNotReady(t *testing.T) {
 	changed := ready()
 	changed.Status, changed.Reason, changed.Message = no, v1alpha1.ReasonChanged, "the pod's interface f1u is down"
 	b.report("du-1", changed)
-	b.wants(b.reconcile(), v1alpha1.ConditionReady, no, v1alpha1.ReasonWaiting, "f1u: du.f1u: the pod's interface f1u is down")
+	b.wants(b.reconcile(), v1alpha1.ConditionReady, no, v1alpha1.ReasonChanged, "f1u: du.f1u: the pod's interface f1u is down")
+	failed := ready()
+	failed.Status, failed.Reason, failed.Message = no, "BrokerError", "the broker does not answer"
+	b.report("cu-1", failed)
+	b.wants(b.reconcile(), v1alpha1.ConditionReady, no, v1alpha1.ReasonWaiting, "f1u: cu.f1u: the broker does not answer; du.f1u: the pod's interface f1u is down")
+	b.report("cu-1", ready())
 	b.report("du-1", ready())
 	b.wants(b.reconcile(), v1alpha1.ConditionReady, yes, v1alpha1.ReasonReady, "")
 }

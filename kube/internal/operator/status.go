@@ -28,6 +28,7 @@ const maxMessage = 32768
 func statusOf(c *v1alpha1.Chain, d decision, seen map[portKey]port, given instances) v1alpha1.ChainStatus {
 	s := v1alpha1.ChainStatus{ObservedGeneration: c.Generation, Conditions: slices.Clone(c.Status.Conditions), Instances: given.all, Placement: d.spots}
 	var waiting []string
+	reason := v1alpha1.ReasonChanged // unless something else is wrong
 	if d.plan != nil {
 		idle, links := given.idle(d.chain), 0
 		for _, l := range d.plan.Links {
@@ -35,11 +36,18 @@ func statusOf(c *v1alpha1.Chain, d decision, seen map[portKey]port, given instan
 				s.Links = append(s.Links, idleLink(l, seen))
 				continue
 			}
-			link, why := linkStatus(c, l, d, seen)
+			link, why, changed := linkStatus(c, l, d, seen)
 			s.Links = append(s.Links, link)
-			if links++; why != "" {
-				waiting = append(waiting, "link "+l.Name+": "+why)
+			if links++; why == "" {
+				continue
 			}
+			waiting = append(waiting, "link "+l.Name+": "+why)
+			if !changed {
+				reason = v1alpha1.ReasonWaiting
+			}
+		}
+		if len(given.waiting) > 0 {
+			reason = v1alpha1.ReasonWaiting
 		}
 		s.Ready = fmt.Sprintf("%d/%d", links-len(waiting), links)
 		waiting = append(waiting, given.waiting...)
@@ -48,7 +56,7 @@ func statusOf(c *v1alpha1.Chain, d decision, seen map[portKey]port, given instan
 		}
 	}
 	s.Verdict = verdicts(requirements(s))
-	for _, one := range []metav1.Condition{d.planned, readiness(d, waiting), met(d, requirements(s))} {
+	for _, one := range []metav1.Condition{d.planned, readiness(d, reason, waiting), met(d, requirements(s))} {
 		one.ObservedGeneration = c.Generation
 		meta.SetStatusCondition(&s.Conditions, one)
 	}
@@ -76,9 +84,10 @@ func ends(l plan.Link, seen map[portKey]port) (all []v1alpha1.EndStatus) {
 	return all
 }
 
-// linkStatus is the status of a link, and what it waits for.
-func linkStatus(c *v1alpha1.Chain, l plan.Link, d decision, seen map[portKey]port) (v1alpha1.LinkStatus, string) {
-	link := v1alpha1.LinkStatus{Name: l.Name, Transport: l.Transport, Ends: ends(l, seen)}
+// linkStatus is the status of a link, what it waits for, and whether that is only that somebody
+// undoes a change.
+func linkStatus(c *v1alpha1.Chain, l plan.Link, d decision, seen map[portKey]port) (link v1alpha1.LinkStatus, why string, changed bool) {
+	link = v1alpha1.LinkStatus{Name: l.Name, Transport: l.Transport, Ends: ends(l, seen)}
 	if other := d.across.Link(l.Name); other != nil && len(nodesOf(l, seen)) > 1 {
 		link.Transport = other.Transport
 	}
@@ -98,7 +107,8 @@ func linkStatus(c *v1alpha1.Chain, l plan.Link, d decision, seen map[portKey]por
 		one.ObservedGeneration = c.Generation
 		meta.SetStatusCondition(&link.Requirements, one)
 	}
-	return link, missing(l, d.across, seen)
+	why, changed = missing(l, d.across, seen)
+	return link, why, changed
 }
 
 // canMove reports whether every pod of a link can have it as it is planned.
@@ -131,9 +141,11 @@ func nodesOf(l plan.Link, seen map[portKey]port) (nodes []string) {
 	return nodes
 }
 
-// missing is why a link is not up; "" if it is.
-func missing(l plan.Link, apart fleet.Across, seen map[portKey]port) string {
+// missing is why a link is not up, "" if it is, and whether only ports that somebody has changed
+// are in the way.
+func missing(l plan.Link, apart fleet.Across, seen map[portKey]port) (why string, changed bool) {
 	nodes := nodesOf(l, seen)
+	changes := 0
 	var without, unprepared []string
 	for _, e := range l.Ends {
 		p := seen[portKey{e.Function, e.Port}]
@@ -148,6 +160,9 @@ func missing(l plan.Link, apart fleet.Across, seen map[portKey]port) string {
 			unprepared = append(unprepared, fmt.Sprintf("the pod %s has its ports by an earlier plan: replace the pod", p.pod))
 		case !p.ready():
 			unprepared = append(unprepared, notReady(p, e.String()))
+			if p.changed() {
+				changes++
+			}
 		case len(nodes) > 1 && p.tied:
 			unprepared = append(unprepared, fmt.Sprintf("the pod %s has its ports from before the link could cross nodes: replace the pod", p.pod))
 		case len(nodes) > 1 && p.data.Tunnel == nil:
@@ -161,11 +176,11 @@ func missing(l plan.Link, apart fleet.Across, seen map[portKey]port) string {
 	switch {
 	case len(nodes) > 1 && apart.Link(l.Name) == nil:
 		return fmt.Sprintf("its ends are on different nodes (%s), and it cannot cross: %s; or keep its pods on one node by podAffinity",
-			strings.Join(nodes, ", "), apart.Why[l.Name])
+			strings.Join(nodes, ", "), apart.Why[l.Name]), false
 	case len(without) > 0:
-		return "no pod has " + strings.Join(without, ", ")
+		return "no pod has " + strings.Join(without, ", "), false
 	}
-	return strings.Join(unprepared, "; ")
+	return strings.Join(unprepared, "; "), changes > 0 && changes == len(unprepared)
 }
 
 // otherEnd is what is known of the port at the other end of a link.
@@ -180,6 +195,12 @@ func sends(p, other port) bool {
 	return other.data.Tunnel == nil || p.data.Peer != nil && *p.data.Peer == *other.data.Tunnel
 }
 
+// changed reports whether a port is not ready because somebody has changed it.
+func (p port) changed() bool {
+	ready := meta.FindStatusCondition(p.conditions, v1alpha1.ConditionReady)
+	return ready != nil && ready.Reason == v1alpha1.ReasonChanged
+}
+
 func notReady(p port, end string) string {
 	if ready := meta.FindStatusCondition(p.conditions, v1alpha1.ConditionReady); ready != nil {
 		return end + ": " + ready.Message
@@ -187,13 +208,13 @@ func notReady(p port, end string) string {
 	return fmt.Sprintf("the node %s has not prepared %s", p.node, end)
 }
 
-// readiness is the condition Ready of a chain.
-func readiness(d decision, waiting []string) metav1.Condition {
+// readiness is the condition Ready of a chain; reason is why it waits.
+func readiness(d decision, reason string, waiting []string) metav1.Condition {
 	switch {
 	case d.plan == nil:
 		return condition(v1alpha1.ConditionReady, metav1.ConditionFalse, d.planned.Reason, "the chain is not planned")
 	case len(waiting) > 0:
-		return condition(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonWaiting, strings.Join(waiting, "; "))
+		return condition(v1alpha1.ConditionReady, metav1.ConditionFalse, reason, strings.Join(waiting, "; "))
 	}
 	return condition(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady, "every link has its pods")
 }
