@@ -94,6 +94,15 @@ var commands = []Guard{
 	{"exec.CommandContext", starters, "host.Helper runs programs that answer and end"},
 }
 
+// Commands is the same rule for another module, with the packages that may start programs there.
+func Commands(starters ...string) []Guard {
+	all := slices.Clone(commands)
+	for i := range all {
+		all[i].Only = starters
+	}
+	return all
+}
+
 // Dumps list all interfaces, and do not see that the kernel interrupted the list: an interface
 // that is there all the time may be missing from it.
 var Dumps = []Guard{
