@@ -27,7 +27,8 @@ apt_get() { apt-get -y -q -o Dpkg::Use-Pty=0 "$@" </dev/null >/tmp/apt.log 2>&1 
 	die "apt-get $1 failed"
 }; }
 
-# older prints the folder of the same packages under a lower version.
+# older prints the folder of the same packages under a lower version: this tests what the packages'
+# scripts do while chains are up. Files of an older version are in internal/node/testdata/older.
 older() {
 	local folder=$1 to deb work
 	to=$(mktemp -d)
@@ -108,7 +109,7 @@ inside() {
 	[ -z "$(ours)" ] || die "this system has Drayage already: $(ours | head)"
 	apt_get update
 	before=$(accounts)
-	say "installing an older version, and upgrading it"
+	say "installing the packages under a lower version, and upgrading them"
 	old=$(older "$folder")
 	chmod -R a+rX "$old"
 	apt_get install "$old"/*.deb

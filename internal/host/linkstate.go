@@ -45,7 +45,7 @@ type LinkState struct {
 const Absent = "has no interface any more"
 
 // Differs says what of an interface is not as it was made, with an address or an invalid one;
-// "": nothing. Whoever uses the interface may add addresses.
+// "": nothing. Programs that use the interface may add addresses.
 func (s *LinkState) Differs(made Iface, ip netip.Prefix) string {
 	switch {
 	case !bytes.Equal(s.MAC, made.MAC):

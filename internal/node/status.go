@@ -182,7 +182,7 @@ func (l *Live) Exec(ctx context.Context, function string, argv []string, stdio r
 	return l.ExecWith(ctx, function, nil, argv, stdio)
 }
 
-// ExecWith is Exec with variables beside the function's own.
+// ExecWith is Exec with variables in addition to the function's own.
 func (l *Live) ExecWith(ctx context.Context, function string, env map[string]string, argv []string, stdio runtime.Stdio) (int, error) {
 	f, err := l.function(function)
 	if err != nil {

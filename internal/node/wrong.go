@@ -16,7 +16,7 @@ import (
 
 // Wrong is what is not as the chain says, with the reason of each.
 type Wrong struct {
-	Commands  map[string]string // by function: its command has ended, and nobody starts it again
+	Commands  map[string]string // by function: its command has ended, and is not started again
 	Sandboxes map[string]string // by function: its network namespace is gone
 	Links     map[string]string // by link: a port is not in the kernel as it was made
 }
