@@ -4,6 +4,8 @@ package node
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -30,6 +32,22 @@ func older(t *testing.T, n *Node) (l *Live, kill func()) {
 	written, err := n.readJournal("pair")
 	testenv.Must(t, err)
 	cgroup := written.Resources[slices.IndexFunc(written.Resources, func(r step.Resource) bool { return r.Kind == host.KindCgroup })].Path
+	id, kill := sleeping(t)
+	t.Cleanup(func() {
+		kill()
+		if _, err := n.Down(context.Background(), "pair"); err != nil && found(n, "pair") {
+			t.Error(err)
+		}
+	})
+	asOlder(t, n, filepath.Join("testdata", "older"), "pair", filepath.Dir(cgroup), id, fileChain, fileJournal, fileState, fileStatus)
+	l, err = n.Open("pair")
+	testenv.Must(t, err)
+	return l, kill
+}
+
+// sleeping is a process that only sleeps.
+func sleeping(t *testing.T) (id host.ProcessID, kill func()) {
+	t.Helper()
 	sleep := exec.Command("sleep", "1000")
 	testenv.Must(t, sleep.Start())
 	ended := make(chan struct{})
@@ -41,25 +59,24 @@ func older(t *testing.T, n *Node) (l *Live, kill func()) {
 		_ = sleep.Process.Kill()
 		<-ended
 	}
-	t.Cleanup(func() {
-		kill()
-		if _, err := n.Down(context.Background(), "pair"); err != nil && found(n, "pair") {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(kill)
 	id, err := host.Identify(sleep.Process.Pid)
 	testenv.Must(t, err)
-	now := strings.NewReplacer("STATE", n.StateDir, "CGROUPS", filepath.Dir(cgroup), "BOOT", id.Boot,
+	return id, kill
+}
+
+// asOlder writes files of an older version to the directory of a chain, with places and a process
+// of this host.
+func asOlder(t *testing.T, n *Node, from, chain, cgroups string, id host.ProcessID, files ...string) {
+	t.Helper()
+	now := strings.NewReplacer("STATE", n.StateDir, "CGROUPS", cgroups, "BOOT", id.Boot,
 		`"pid": 11`, `"pid": `+strconv.Itoa(id.PID), `"start": 22`, `"start": `+strconv.FormatUint(id.Start, 10),
 		`"pid":11`, `"pid":`+strconv.Itoa(id.PID), `"start":22`, `"start":`+strconv.FormatUint(id.Start, 10))
-	for _, file := range []string{fileChain, fileJournal, fileState, fileStatus} {
-		text, err := os.ReadFile(filepath.Join("testdata", "older", file))
+	for _, file := range files {
+		text, err := os.ReadFile(filepath.Join(from, file))
 		testenv.Must(t, err)
-		testenv.Must(t, os.WriteFile(filepath.Join(n.dir("pair"), file), []byte(now.Replace(string(text))), 0o600))
+		testenv.Must(t, os.WriteFile(filepath.Join(n.dir(chain), file), []byte(now.Replace(string(text))), 0o600))
 	}
-	l, err = n.Open("pair")
-	testenv.Must(t, err)
-	return l, kill
 }
 
 // found reports whether a chain has a directory.
@@ -106,6 +123,54 @@ func TestTheStateOfAnOlderVersionIsKnown(t *testing.T) {
 		if l.State.Sandboxes[end].Netns.Exists() {
 			t.Errorf("down leaves the namespace of %s", end)
 		}
+	}
+}
+
+// TestTheBrokerAndTheSwitchOfAnOlderVersionAreKnown: the process of a broker, and that of a switch
+// which was started again. The files are as dray 0.2.0 wrote them, for values that were chosen.
+func TestTheBrokerAndTheSwitchOfAnOlderVersionAreKnown(t *testing.T) {
+	n := newNode(t)
+	ctx := context.Background()
+	id, _ := sleeping(t)
+	testenv.Must(t, os.MkdirAll(n.dir("mixed"), 0o700))
+	testenv.Must(t, touch(n.lockFile("mixed")))
+	files := []string{fileChain, fileJournal, fileState, fileStatus, fileBroker, fileProcesses}
+	asOlder(t, n, filepath.Join("testdata", "older", "mixed"), "mixed", filepath.Dir(n.Cgroup("mixed").Path), id, files...)
+	for file, v := range map[string]any{fileState: &State{}, fileStatus: &Status{}, fileBroker: &Broker{}, fileProcesses: &map[string]Revival{}} {
+		f, err := os.Open(filepath.Join(n.dir("mixed"), file))
+		testenv.Must(t, err)
+		d := json.NewDecoder(f)
+		d.DisallowUnknownFields()
+		if err := errors.Join(d.Decode(v), f.Close()); err != nil {
+			t.Errorf("%s has what this version does not know: %v", file, err)
+		}
+	}
+	l, err := n.Open("mixed")
+	testenv.Must(t, err)
+	if b, err := l.Broker(); err != nil || b == nil || b.Process != id || b.Restarts != 2 {
+		t.Errorf("broker: %+v, %v", b, err)
+	}
+	revivals, err := l.Revivals()
+	if now := l.processes("sw", revivals); err != nil || len(now) != 2 || now[0].ID != id || now[1].Name != "ovs-vswitchd" || revivals["sw"].Restarts != 1 {
+		t.Errorf("the switch: %+v, %+v, %v", now, revivals, err)
+	}
+	if faults := l.LinkFaults(); faults["sw"] != "" || !strings.Contains(faults["sh"], "broker") { // none answers here
+		t.Errorf("links: %v", faults)
+	}
+	if dirs := l.PortDirs(); dirs["a"] != filepath.Join(n.dir("mixed"), "fn", "a", "ports") {
+		t.Errorf("the sockets are in %v", dirs)
+	}
+	if all, err := n.claims(""); err != nil || !slices.Equal(all.cpus["mixed"], []int{3}) {
+		t.Errorf("CPUs: %v, %v", all, err)
+	}
+	if removed, err := n.CollectBroken(ctx); err != nil || len(removed) > 0 {
+		t.Errorf("gc: %+v, %v", removed, err)
+	}
+	if bad := n.damaged("mixed"); len(bad) > 0 {
+		t.Errorf("it takes %v for damaged", bad)
+	}
+	if removed, err := n.Down(ctx, "mixed"); err != nil || len(removed.SetAside)+len(removed.Left) > 0 || found(n, "mixed") {
+		t.Errorf("down: %+v, %v", removed, err)
 	}
 }
 
