@@ -12,6 +12,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/host/step"
 )
@@ -99,7 +101,9 @@ func (n *Node) Down(ctx context.Context, name string) (Removal, error) {
 	case found.Condition == Foreign:
 		return Removal{}, notUp(found)
 	case found.Condition == Up || found.Condition == Lost:
-		if err := n.revoke(name); err != nil {
+		// On a full disk the removal makes room. If it is interrupted, the chain seems up, and
+		// can be taken down again.
+		if err := n.revoke(name); err != nil && !errors.Is(err, unix.ENOSPC) && !errors.Is(err, unix.EDQUOT) {
 			return Removal{}, err
 		}
 	}

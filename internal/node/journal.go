@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -25,6 +26,8 @@ type entry struct {
 	Commit bool            `json:"commit,omitempty"`
 	Remove bool            `json:"remove,omitempty"` // the chain is being removed: it is no longer committed
 }
+
+func (e entry) empty() bool { return e.Owner == nil && len(e.Make) == 0 && !e.Commit && !e.Remove }
 
 // owner is the process that makes the chain.
 type owner struct {
@@ -64,11 +67,25 @@ func createJournal(path string, o owner) (*journal, error) {
 
 // openJournal opens an existing journal to append.
 func openJournal(path string) (*journal, error) {
-	f, err := host.OpenRegular(path, os.O_WRONLY|os.O_APPEND)
+	f, err := host.OpenRegular(path, os.O_RDWR|os.O_APPEND)
 	if err != nil {
 		return nil, err
 	}
+	if err := cutTorn(f); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
 	return &journal{file: f}, nil
+}
+
+// cutTorn removes a last line without its newline, as a killed writer leaves it: what is
+// appended to it could not be read.
+func cutTorn(f *os.File) error {
+	text, err := io.ReadAll(io.LimitReader(f, maxJournal))
+	whole := bytes.LastIndexByte(text, '\n') + 1
+	if err != nil || whole == len(text) {
+		return err
+	}
+	return f.Truncate(int64(whole))
 }
 
 // Append makes resources durable; it implements step.Journal.
@@ -91,10 +108,18 @@ func (j *journal) write(e entry) error {
 	if err != nil {
 		return err
 	}
-	if _, err := j.file.Write(append(line, '\n')); err != nil {
-		return fmt.Errorf("write journal: %w", err)
+	before, err := j.file.Stat()
+	if err != nil {
+		return err
 	}
-	return j.file.Sync()
+	_, err = j.file.Write(append(line, '\n'))
+	if err == nil {
+		err = j.file.Sync()
+	}
+	if err != nil { // on a full disk a part of the line may be there
+		return fmt.Errorf("write journal: %w", errors.Join(err, j.file.Truncate(before.Size())))
+	}
+	return nil
 }
 
 func (j *journal) close() error { return j.file.Close() }
@@ -129,8 +154,12 @@ func readJournal(path string) (contents, error) {
 	return c, nil
 }
 
+// mostMalformed bounds the lines to skip: what follows so many is not read.
+const mostMalformed = 1000
+
 func parseJournal(text []byte) (c contents) {
-	for n := 1; ; n++ {
+	malformed := 0
+	for n := 1; malformed < mostMalformed; n++ {
 		line, rest, whole := bytes.Cut(text, []byte("\n"))
 		if !whole {
 			break
@@ -139,8 +168,14 @@ func parseJournal(text []byte) (c contents) {
 		var e entry
 		dec := json.NewDecoder(bytes.NewReader(line))
 		dec.DisallowUnknownFields()
-		if err := dec.Decode(&e); err != nil {
-			c.Damage = errors.Join(c.Damage, fmt.Errorf("line %d is malformed: %w", n, err))
+		err := dec.Decode(&e)
+		if err == nil && e.empty() {
+			err = errors.New("it has no entry")
+		}
+		if err != nil {
+			if malformed++; c.Damage == nil {
+				c.Damage = fmt.Errorf("line %d is malformed: %w", n, err)
+			}
 			if json.Unmarshal(line, &e) != nil { // not even as one of a newer version
 				continue
 			}
@@ -150,6 +185,9 @@ func parseJournal(text []byte) (c contents) {
 		}
 		c.Resources = append(c.Resources, e.Make...)
 		c.Committed = (c.Committed || e.Commit) && !e.Remove
+	}
+	if malformed > 1 {
+		c.Damage = fmt.Errorf("%w (the first of %d such lines)", c.Damage, malformed)
 	}
 	return c
 }

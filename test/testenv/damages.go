@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -28,7 +29,7 @@ func Damages(newer string) map[string]func(t *testing.T, path string) {
 	}
 	return map[string]func(t *testing.T, path string){
 		"empty":   write(""),
-		"garbage": write("\x00{]\n\xff\n"),
+		"garbage": write("\x00{]\n\xff\n" + strings.Repeat("\n", 1<<20)),
 		"newer":   write(newer + "\n"),
 		"huge": func(t *testing.T, path string) {
 			t.Helper()
