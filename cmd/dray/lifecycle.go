@@ -127,19 +127,24 @@ func (a *app) down(ctx context.Context, n *node.Node, name string) error {
 }
 
 func (a *app) gcCommand() *cobra.Command {
-	return &cobra.Command{
+	var leftovers bool
+	cmd := &cobra.Command{
 		Use:   "gc",
 		Short: "Clean up chains whose dray process was killed",
 		Long: "Remove what half-built chains left behind: namespaces, links, bridges, qdiscs, cgroups,\n" +
-			"mounts, containers, files and processes, and the logs of chains that did not come up. Chains that are up, or\n" +
-			"that another dray is working on, stay.",
+			"mounts, containers, files and processes; broken chains, even if they run; and the logs of chains that did not come\n" +
+			"up. Chains that are up, or that another dray is working on, stay.",
 		Args: args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			n, err := a.node()
 			if err != nil {
 				return err
 			}
-			removed, err := n.CollectBroken(cmd.Context())
+			collect := n.CollectBroken
+			if leftovers {
+				collect = n.Collect
+			}
+			removed, err := collect(cmd.Context())
 			if a.json {
 				return errors.Join(err, a.printJSON(schemaRemoved, map[string]any{"removed": removed}))
 			}
@@ -157,6 +162,8 @@ func (a *app) gcCommand() *cobra.Command {
 			return errors.Join(err, a.warnOfForeign(n))
 		},
 	}
+	cmd.Flags().BoolVar(&leftovers, "leftovers", false, "only what half-built chains left: broken chains and logs stay")
+	return cmd
 }
 
 // printKept says what the removal of a chain has kept.

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/drayage/dray/test/testenv"
+)
+
+// stateDir is an own state directory, with a directory of files for each chain.
+func stateDir(t *testing.T, chains map[string]map[string]string) string {
+	t.Helper()
+	testenv.Root(t)
+	dir := t.TempDir()
+	testenv.Must(t, os.Chmod(dir, 0o711))
+	t.Setenv("DRAY_STATE", dir)
+	for chain, files := range chains {
+		testenv.Must(t, os.Mkdir(filepath.Join(dir, chain), 0o711))
+		for name, text := range files {
+			testenv.Must(t, os.WriteFile(filepath.Join(dir, chain, name), []byte(text), 0o600))
+		}
+	}
+	return dir
+}
+
+// The first lines of a journal: of a dray that was killed, and of a chain that is up.
+const (
+	journalLeft = `{"owner":{"process":{"pid":1,"start":1,"boot":"another"},"command":"up"}}` + "\n"
+	journalUp   = journalLeft + `{"commit":true}` + "\n"
+)
+
+// succeeds runs a command that must succeed, and returns its output.
+func succeeds(t *testing.T, args ...string) string {
+	t.Helper()
+	var out, errs bytes.Buffer
+	if err := run(context.Background(), args, &out, &errs); err != nil {
+		t.Errorf("dray %q: %v", args, err)
+	}
+	return out.String()
+}
+
+// TestGCOfLeftoversOnly: a broken chain, and the logs of chains that failed, stay until a plain
+// gc.
+func TestGCOfLeftoversOnly(t *testing.T) {
+	dir := stateDir(t, map[string]map[string]string{"left": {"lock": "", "journal.jsonl": journalLeft}, "broken": {"lock": "", "journal.jsonl": journalUp, "state.json": "{"}})
+	log := filepath.Join(dir, ".failed", "other", "log", "f.log")
+	testenv.Must(t, os.MkdirAll(filepath.Dir(log), 0o700))
+	testenv.Must(t, os.WriteFile(log, []byte("last words"), 0o600))
+	stays := func(path string) bool {
+		_, err := os.Lstat(path)
+		return err == nil
+	}
+	if out := succeeds(t, "gc", "--leftovers"); !strings.Contains(out, "removed what left left") || strings.Contains(out, "broken") {
+		t.Errorf("gc --leftovers: %s", out)
+	}
+	if stays(filepath.Join(dir, "left")) || !stays(filepath.Join(dir, "broken")) || !stays(log) {
+		t.Error("gc --leftovers removes another set")
+	}
+	if out := succeeds(t, "gc"); !strings.Contains(out, "removed broken, which was broken") || stays(filepath.Join(dir, "broken")) || stays(log) {
+		t.Errorf("gc: %s", out)
+	}
+}
