@@ -97,7 +97,11 @@ func (a *app) differs(ctx context.Context, j *chainrun.Job, live *node.Live) ([]
 		return nil, err
 	}
 	j.Plan.PlaceIn(j.Chain)
-	return live.Difference(j.Chain, j.Plan, live.Wrong(ctx)), nil
+	wrong, err := live.Wrong(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return live.Difference(j.Chain, j.Plan, wrong), nil
 }
 
 func (a *app) applyChanges(ctx context.Context, j *chainrun.Job, live *node.Live, changes []node.Change) error {

@@ -3,13 +3,16 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/drayage/dray/internal/function/runtime"
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/measure/live"
 	"github.com/drayage/dray/internal/node"
@@ -95,12 +98,7 @@ func statusOf(ctx context.Context, n *node.Node, found node.Found) chainStatus {
 		s.Detail = err.Error()
 	}
 	s.Functions, s.Supervised, s.Supervisor = append(s.Functions, functions...), supervised, live.Supervisor()
-	wrong := live.Check(ctx)
-	for i := range s.Functions {
-		if err := wrong[s.Functions[i].Name]; err != nil {
-			s.Functions[i].Phase, s.Functions[i].Error = node.PhaseGone, err.Error()
-		}
-	}
+	addFaults(s.Functions, live.Check(ctx))
 	if s.Broker, err = live.Broker(); err != nil {
 		s.Detail = err.Error()
 	}
@@ -122,6 +120,19 @@ func statusOf(ctx context.Context, n *node.Node, found node.Found) chainStatus {
 		s.Links = append(s.Links, ls)
 	}
 	return s
+}
+
+// addFaults adds what the runtimes say of functions.
+func addFaults(functions []node.FunctionStatus, faults map[string]error) {
+	for i := range functions {
+		f, gone := &functions[i], new(runtime.GoneError)
+		switch err := faults[f.Name]; {
+		case errors.As(err, &gone):
+			f.Phase, f.Error = node.PhaseGone, err.Error()
+		case err != nil:
+			f.Error = cmp.Or(f.Error, "cannot be asked: "+err.Error())
+		}
+	}
 }
 
 func printStatus(w io.Writer, width int, statuses []chainStatus) error {
@@ -167,6 +178,8 @@ func functionDetail(f node.FunctionStatus) string {
 		detail += ", " + endedText(f)
 	case node.PhaseGone:
 		detail = f.Error
+	default:
+		detail += orEmpty(", ", f.Error)
 	}
 	return detail
 }

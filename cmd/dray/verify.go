@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/drayage/dray/internal/function/runtime"
 	"github.com/drayage/dray/internal/measure/chainrun"
 	"github.com/drayage/dray/internal/node"
 )
@@ -87,12 +88,16 @@ func (a *app) openWhole(ctx context.Context, name string) (*node.Node, *node.Liv
 	return n, live, nil
 }
 
-// allThere is an error if a function's sandbox is gone: a measurement would not be
-// of the function's link.
+// allThere is an error unless all functions' sandboxes are known to exist: a measurement
+// would not be of a function's link.
 func allThere(ctx context.Context, live *node.Live) error {
 	var errs []error
 	for name, err := range live.Check(ctx) {
-		errs = append(errs, fmt.Errorf("function %s is gone: %w", name, err))
+		what := "cannot be asked"
+		if errors.As(err, new(*runtime.GoneError)) {
+			what = "is gone"
+		}
+		errs = append(errs, fmt.Errorf("function %s %s: %w", name, what, err))
 	}
 	return errors.Join(errs...)
 }

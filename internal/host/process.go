@@ -113,6 +113,11 @@ type ProcessID struct {
 	Boot  string `json:"boot"`  // /proc/sys/kernel/random/boot_id
 }
 
+// Exited reports whether an error of Identify says that no such process runs.
+func Exited(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) || errors.Is(err, errExited)
+}
+
 // Identify returns the identity of a running process.
 func Identify(pid int) (ProcessID, error) {
 	start, err := startTime(pid)
@@ -136,7 +141,7 @@ func (p ProcessID) state() (alive bool, err error) {
 		return false, err
 	}
 	start, err := startTime(p.PID)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) || errors.Is(err, errExited) {
+	if Exited(err) {
 		return false, nil
 	}
 	return start == p.Start, err

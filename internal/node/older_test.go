@@ -97,8 +97,8 @@ func TestTheStateOfAnOlderVersionIsKnown(t *testing.T) {
 	if faults := l.LinkFaults(); len(faults) > 0 {
 		t.Errorf("links: %v", faults)
 	}
-	if wrong := l.Wrong(ctx); len(wrong.Commands)+len(wrong.Sandboxes)+len(wrong.Links) > 0 {
-		t.Errorf("wrong: %+v", wrong)
+	if wrong, err := l.Wrong(ctx); err != nil || len(wrong.Commands)+len(wrong.Sandboxes)+len(wrong.Links) > 0 {
+		t.Errorf("wrong: %+v, %v", wrong, err)
 	}
 	c, p := planned(t, pairYAML)
 	if changes := l.Difference(c, p, Wrong{}); len(changes) > 0 {

@@ -84,25 +84,47 @@ func (l *Live) Supervisor() *host.ProcessID {
 	return &s.Supervisor
 }
 
-// Check asks each runtime that can answer whether its function still exists; no
-// supervisor of ours sees external functions. It returns the faults, by function.
+// Check asks whether each function still has the network namespace of its ports; no
+// supervisor of ours sees external functions. It returns the faults, by function: a
+// *runtime.GoneError, or why that is not known.
 func (l *Live) Check(ctx context.Context) map[string]error {
 	wrong := map[string]error{}
+	var hangs error // of a container engine, which is asked once
 	for _, f := range l.Chain.Functions {
-		rt, err := l.node.runtime(f.Runtime)
-		if err != nil {
-			wrong[f.Name] = err
+		err := hangs
+		if hangs == nil || !asksEngine(f) {
+			err = l.check(ctx, f)
+		}
+		if err == nil {
 			continue
 		}
-		checker, ok := rt.(runtime.Checker)
-		if !ok {
-			continue
-		}
-		if err := checker.Check(ctx, l.spec(f)); err != nil {
-			wrong[f.Name] = err
+		wrong[f.Name] = err
+		if asksEngine(f) && errors.Is(err, context.DeadlineExceeded) {
+			hangs = err
 		}
 	}
 	return wrong
+}
+
+// asksEngine reports whether only a container engine knows if a function exists.
+func asksEngine(f chain.Function) bool {
+	return f.Runtime == chain.RuntimeDocker || f.External != nil && f.External.Container != ""
+}
+
+func (l *Live) check(ctx context.Context, f chain.Function) error {
+	rt, err := l.node.runtime(f.Runtime)
+	if err != nil {
+		return err
+	}
+	if checker, ok := rt.(runtime.Checker); ok {
+		if err := checker.Check(ctx, l.spec(f)); err != nil {
+			return err
+		}
+	}
+	if sandbox := l.State.Sandboxes[f.Name]; sandbox != nil && !sandbox.Netns.Exists() {
+		return &runtime.GoneError{Err: fmt.Errorf("function %s lost its network namespace: %s is not mounted", f.Name, sandbox.Netns)}
+	}
+	return nil
 }
 
 // StartSupervisor starts `program supervise CHAIN` detached, in the chain's own

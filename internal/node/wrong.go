@@ -5,7 +5,10 @@ package node
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/drayage/dray/internal/function/runtime"
@@ -18,22 +21,33 @@ import (
 type Wrong struct {
 	Commands  map[string]string // by function: its command has ended, and is not started again
 	Sandboxes map[string]string // by function: its network namespace is gone
+	Ended     map[string]string // by function: it is external, and has ended
 	Links     map[string]string // by link: a port is not in the kernel as it was made
 }
 
-// Wrong looks at what runs, and at the kernel.
-func (l *Live) Wrong(ctx context.Context) Wrong {
-	w := Wrong{Commands: map[string]string{}, Sandboxes: map[string]string{}, Links: l.portFaults()}
+// Wrong looks at what runs, and at the kernel. It is an error if that is not known of a function:
+// what cannot be asked may be whole.
+func (l *Live) Wrong(ctx context.Context) (Wrong, error) {
+	w := Wrong{Commands: map[string]string{}, Sandboxes: map[string]string{}, Ended: map[string]string{}, Links: l.portFaults()}
 	functions, _, err := l.Status()
 	for _, st := range functions {
 		if err == nil && (st.Phase == PhaseFailed || st.Phase == PhaseGone) {
 			w.Commands[st.Name] = st.failure().Error()
 		}
 	}
-	for name, err := range l.Check(ctx) {
-		w.Sandboxes[name] = err.Error()
+	faults := l.Check(ctx)
+	for _, name := range slices.Sorted(maps.Keys(faults)) {
+		var gone *runtime.GoneError
+		switch fault := faults[name]; {
+		case !errors.As(fault, &gone):
+			return w, fmt.Errorf("whether function %s is as it was made cannot be asked: %w", name, fault)
+		case gone.Ended:
+			w.Ended[name] = fault.Error()
+		default:
+			w.Sandboxes[name] = fault.Error()
+		}
 	}
-	return w
+	return w, ctx.Err()
 }
 
 // portFaults compares the interfaces of the chain's ports with the kernel's, by link.

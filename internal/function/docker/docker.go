@@ -257,8 +257,10 @@ func (r *Runtime) ImageSize(ctx context.Context, image string) (int64, error) {
 // Check implements runtime.Checker: without its pause container a function cannot
 // restart.
 func (r *Runtime) Check(ctx context.Context, s runtime.Spec) error {
-	if _, err := r.Client.PID(ctx, pauseName(s)); err != nil {
-		return fmt.Errorf("function %s lost its network namespace: %w", s.Function.Name, err)
+	_, err := r.Client.PID(ctx, pauseName(s))
+	switch {
+	case dockercli.Ended(err):
+		return &runtime.GoneError{Err: fmt.Errorf("function %s lost its network namespace: %w", s.Function.Name, err)}
 	}
-	return nil
+	return err
 }

@@ -102,8 +102,7 @@ func engineError(function, program, text string) error {
 // killMarked kills the container's processes that carry the mark.
 func (r *Runtime) killMarked(ctx context.Context, container, mark string) error {
 	out, err := r.Client.Output(ctx, "top", container, "-eo", "pid")
-	var failed *dockercli.Error
-	if errors.As(err, &failed) && failed.Ended() {
+	if dockercli.Ended(err) {
 		return nil // and its processes with it
 	}
 	if err != nil {

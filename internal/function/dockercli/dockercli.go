@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"time"
 
@@ -61,10 +62,16 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.Err }
 
 // NotFound reports whether the daemon knows no such container or image.
-func (e *Error) NotFound() bool { return strings.Contains(strings.ToLower(e.Stderr), "no such") }
+func (e *Error) NotFound() bool { return noSuch.MatchString(e.Stderr) }
 
-// Ended reports whether the container does not run, or no longer exists.
-func (e *Error) Ended() bool { return e.NotFound() || strings.Contains(e.Stderr, "is not running") }
+// noSuch is how the daemon says it. A missing socket is "no such file or directory".
+var noSuch = regexp.MustCompile(`(?i)no such (container|image|object)`)
+
+// Ended reports whether an error says that the container does not run, or no longer exists.
+func Ended(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && (e.NotFound() || strings.Contains(e.Stderr, "is not running"))
+}
 
 // NoDaemon reports whether nothing listens at the daemon's address.
 func (e *Error) NoDaemon() bool {
@@ -124,7 +131,7 @@ func (c Client) PID(ctx context.Context, container string) (int, error) {
 		return 0, fmt.Errorf("docker container %s: pid %q: %w", container, out, err)
 	}
 	if pid == 0 {
-		return 0, fmt.Errorf("docker container %s is not running: docker start %s", container, container)
+		return 0, &Error{Verb: "container inspect", Stderr: fmt.Sprintf("container %s is not running: docker start %[1]s", container)}
 	}
 	return pid, nil
 }

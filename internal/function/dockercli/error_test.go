@@ -12,7 +12,7 @@ func TestEnded(t *testing.T) {
 		"Cannot connect to the Docker daemon at unix:///run/docker.sock":      false,
 		"Error response from daemon: conflict: name \"du\" is already in use": false,
 	} {
-		if got := (&Error{Stderr: text}).Ended(); got != want {
+		if got := Ended(&Error{Stderr: text}); got != want {
 			t.Errorf("%q: ended %v", text, got)
 		}
 	}

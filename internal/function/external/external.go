@@ -102,21 +102,30 @@ func (r *Runtime) user(ctx context.Context, s runtime.Spec) (int, error) {
 }
 
 // find returns a file that names the function's network namespace, and the
-// process that names the function, or 0.
+// process that names the function, or 0. The error is a *runtime.GoneError if there is none.
 func (r *Runtime) find(ctx context.Context, s runtime.Spec) (source string, pid int, err error) {
 	e := s.Function.External
 	switch {
 	case e.Netns != "":
 		return e.Netns, 0, nil
 	case e.Container != "":
-		if pid, err = r.docker.PID(ctx, e.Container); err != nil {
+		pid, err = r.docker.PID(ctx, e.Container)
+		switch {
+		case dockercli.Ended(err):
+			return "", 0, &runtime.GoneError{Err: fmt.Errorf("function %s: %w", s.Function.Name, err), Ended: true}
+		case err != nil:
 			return "", 0, fmt.Errorf("function %s: %w", s.Function.Name, err)
 		}
 	default:
 		pid = e.PID
 	}
-	if _, err := host.Identify(pid); err != nil {
-		return "", 0, fmt.Errorf("function %s: process %d is not running: start the function first, then name its pid", s.Function.Name, pid)
+	_, err = host.Identify(pid)
+	switch {
+	case host.Exited(err):
+		err = fmt.Errorf("function %s: process %d is not running: start the function first, then name its pid", s.Function.Name, pid)
+		return "", 0, &runtime.GoneError{Err: err, Ended: true}
+	case err != nil:
+		return "", 0, fmt.Errorf("function %s: %w", s.Function.Name, err)
 	}
 	return "/proc/" + strconv.Itoa(pid) + "/ns/net", pid, nil
 }
@@ -161,16 +170,17 @@ func (r *Runtime) Check(ctx context.Context, s runtime.Spec) error {
 	if err != nil {
 		return err
 	}
-	now, err := host.Netns{Path: source}.Inode()
-	if err != nil {
-		return fmt.Errorf("function %s: %w", s.Function.Name, err)
+	found := host.Netns{Path: source}
+	if !found.Exists() {
+		return &runtime.GoneError{Err: fmt.Errorf("function %s: %s is not a network namespace", s.Function.Name, source), Ended: true}
 	}
-	then, err := s.Netns().Inode()
-	if err != nil {
-		return fmt.Errorf("function %s: %w", s.Function.Name, err)
-	}
-	if now != then {
-		return fmt.Errorf("function %s was restarted in another network namespace: dray down, then dray up", s.Function.Name)
+	now, err := found.Inode()
+	then, pinErr := s.Netns().Inode()
+	switch {
+	case err != nil || pinErr != nil:
+		return errors.Join(err, pinErr)
+	case now != then:
+		return &runtime.GoneError{Err: fmt.Errorf("function %s was restarted in another network namespace", s.Function.Name)}
 	}
 	return nil
 }

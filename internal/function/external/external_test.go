@@ -119,7 +119,8 @@ func TestCheckReportsTheEnd(t *testing.T) {
 	other := startSomebodyElse(t)
 	f := runtimetest.Up(t, newRuntime(), chain.Function{External: &chain.External{PID: other.cmd.Process.Pid}})
 	other.end()
-	if err := (f.Runtime.(runtime.Checker)).Check(context.Background(), f.Spec); err == nil || !strings.Contains(err.Error(), "is not running") {
+	err, gone := (f.Runtime.(runtime.Checker)).Check(context.Background(), f.Spec), new(runtime.GoneError)
+	if !errors.As(err, &gone) || !gone.Ended || !strings.Contains(err.Error(), "is not running") {
 		t.Errorf("check after the end: %v", err)
 	}
 }

@@ -51,7 +51,8 @@ type Booter interface {
 
 // Checker is implemented by a runtime whose functions can vanish without notice.
 type Checker interface {
-	// Check returns nil while the function is in the namespace of its ports.
+	// Check returns nil while the function is in the namespace of its ports, and a *GoneError
+	// once it is not. After any other error it is not known.
 	Check(ctx context.Context, spec Spec) error
 }
 
