@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -29,6 +30,7 @@ difference, and touches only what differs:
   replace  a link that must be rebuilt: its ports disappear for a moment
   move     a link between native ports to another transport, or to other queues, under traffic
   update   recorded values only, such as a link's requirements
+  keep     nothing: it is wrong, and cannot be made again while the chain is up
 
 What has gone wrong since becomes as the file says, too: a command that has failed is started again, and a link whose
 ports somebody has deleted or changed is replaced.
@@ -148,8 +150,12 @@ func (a *app) printApplied(name string, changes []node.Change, dry bool, took ti
 	if err := w.Flush(); err != nil {
 		return err
 	}
+	kept := ""
+	if slices.ContainsFunc(changes, func(c node.Change) bool { return c.Action == node.Keep }) {
+		kept = ", but for what is kept"
+	}
 	if !dry {
-		fmt.Fprintf(a.out, "%s is up as the file says (%.2f s)\n", name, took.Seconds())
+		fmt.Fprintf(a.out, "%s is up as the file says%s (%.2f s)\n", name, kept, took.Seconds())
 	}
 	return nil
 }

@@ -25,6 +25,7 @@ const (
 	Update  Action = "update"  // only what is recorded changes: no traffic and no command notices
 	Replace Action = "replace" // a link is removed and made again; its ports are gone for a moment
 	Move    Action = "move"    // a link between native ports gets another transport, or other queues, under traffic
+	Keep    Action = "keep"    // it stays wrong: it cannot be made again while the chain is up
 )
 
 // Kinds of things that change.
@@ -139,7 +140,7 @@ func port(c *chain.Chain, function, name string) *chain.Port {
 // Difference is the effect of applying a chain that may have changed, planned as p: also
 // what is wrong becomes as the chain says. If any part is refused, the whole chain is.
 func (l *Live) Difference(c *chain.Chain, p *plan.Plan, wrong Wrong) []Change {
-	changes := []Change{}
+	wrong, changes := l.repairable(c, p, wrong)
 	if c.Hosts != nil || l.Chain.Hosts != nil {
 		if fields := differing(c.Hosts, l.Chain.Hosts); len(fields) > 0 {
 			changes = append(changes, Change{What: kindChain, Name: c.Name, Fields: []string{"hosts"}, Refused: "simulated hosts cannot change while the chain is up"})
@@ -157,11 +158,11 @@ func (l *Live) Difference(c *chain.Chain, p *plan.Plan, wrong Wrong) []Change {
 	}
 	for _, was := range l.State.Plan.Links {
 		if p.Link(was.Name) == nil {
-			changes = append(changes, l.checkLink(c, Change{What: kindLink, Name: was.Name, Action: Remove}, was))
+			changes = append(changes, l.checkLink(c, Change{What: kindLink, Name: was.Name, Action: Remove}, was, wrong))
 		}
 	}
 	for _, to := range p.Links {
-		if change := l.linkChange(c, to, wrong.link(to)); change != nil {
+		if change := l.linkChange(c, to, wrong); change != nil {
 			changes = append(changes, *change)
 		}
 	}
@@ -214,25 +215,16 @@ func (l *Live) functionChange(f chain.Function, p *plan.Plan, wrong Wrong) *Chan
 	return change
 }
 
-// link is what is wrong with a link: one of its ports, or the function that had it.
-func (w Wrong) link(l plan.Link) string {
-	for _, e := range l.Ends {
-		if why := w.Sandboxes[e.Function]; why != "" {
-			return why
-		}
-	}
-	return w.Links[l.Name]
-}
-
-func (l *Live) linkChange(c *chain.Chain, to plan.Link, wrong string) *Change {
+func (l *Live) linkChange(c *chain.Chain, to plan.Link, faults Wrong) *Change {
 	was := l.State.Plan.Link(to.Name)
 	if was == nil {
-		change := l.checkLink(c, Change{What: kindLink, Name: to.Name, Action: Add}, to)
+		change := l.checkLink(c, Change{What: kindLink, Name: to.Name, Action: Add}, to, faults)
 		if hasBrokeredEnd(to) && !needsBroker(l.State.Plan) {
 			change.Action, change.Refused = "", noBroker
 		}
 		return &change
 	}
+	wrong := faults.link(to)
 	change := Change{What: kindLink, Name: to.Name, Fields: differing(link(l.Chain, to.Name), link(c, to.Name)), Why: wrong}
 	moves := hasBrokeredEnd(*was) && len(differing(ports(*was), ports(to))) == 0 && slices.Equal(queueing(*was), queueing(to)) && checkMove(was, &to) == nil
 	switch fields := differing(plumbing(*was), plumbing(to)); {
@@ -244,8 +236,8 @@ func (l *Live) linkChange(c *chain.Chain, to plan.Link, wrong string) *Change {
 		change.Action = Move
 	default:
 		change.Action = Replace
-		if change = l.checkLink(c, change, *was); change.Refused == "" {
-			change = l.checkLink(c, change, to)
+		if change = l.checkLink(c, change, *was, faults); change.Refused == "" {
+			change = l.checkLink(c, change, to, faults)
 		}
 		if change.Refused == "" && hasBrokeredEnd(to) && !needsBroker(l.State.Plan) {
 			change.Action, change.Refused = "", noBroker
@@ -286,10 +278,10 @@ func queueing(l plan.Link) []bool {
 
 // checkLink refuses a link change that adds or removes a port of a function that
 // stays, if the function must restart for it.
-func (l *Live) checkLink(c *chain.Chain, change Change, pl plan.Link) Change {
+func (l *Live) checkLink(c *chain.Chain, change Change, pl plan.Link, wrong Wrong) Change {
 	for _, e := range pl.Ends {
 		f := c.Function(e.Function)
-		stays := f != nil && l.State.Sandboxes[e.Function] != nil
+		stays := f != nil && l.State.Sandboxes[e.Function] != nil && wrong.Sandboxes[e.Function] == ""
 		switch {
 		case pl.Tunnel():
 			change.Refused = "it joins simulated hosts"

@@ -8,6 +8,7 @@ import (
 
 	"github.com/drayage/dray/internal/link/broker"
 	"github.com/drayage/dray/internal/link/transport"
+	"github.com/drayage/dray/internal/plan"
 )
 
 // LinkFaults describes the fault of each link with ended host processes or without
@@ -36,10 +37,18 @@ func (l *Live) LinkFaults() map[string]string {
 		case hasBrokeredEnd(link) && noBroker != "":
 			faults[link.Name] = noBroker
 		case ports[link.Name] != "":
-			faults[link.Name] = ports[link.Name] + ": dray apply, with the chain's file, makes the link again"
+			faults[link.Name] = ports[link.Name] + l.repair(link)
 		}
 	}
 	return faults
+}
+
+// repair says how a link with a wrong port becomes as the chain says.
+func (l *Live) repair(pl plan.Link) string {
+	if l.checkLink(l.Chain, Change{}, pl, Wrong{}).Refused != "" {
+		return ": dray down " + l.Chain.Name + ", then dray up"
+	}
+	return ": dray apply, with the chain's file, makes the link again"
 }
 
 // prospect is the outlook of a link with an ended process.

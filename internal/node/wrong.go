@@ -96,3 +96,61 @@ func (l *Live) ownInterface(link plan.Link, e plan.End) bool {
 	_, machine := rt.(runtime.Booter)
 	return err == nil && !machine
 }
+
+// link is what is wrong with a link: one of its ports, or the function that had it.
+func (w Wrong) link(l plan.Link) string {
+	for _, e := range l.Ends {
+		if why := w.Sandboxes[e.Function]; why != "" {
+			return why
+		}
+	}
+	return w.Links[l.Name]
+}
+
+// repairable is what is wrong and becomes as the chain says if c, planned as p, is applied. The
+// rest it returns as changes that keep it: a change of anything else must not fail for it.
+func (l *Live) repairable(c *chain.Chain, p *plan.Plan, wrong Wrong) (Wrong, []Change) {
+	kept := []Change{}
+	wrong.Sandboxes, wrong.Links, wrong.Commands = copied(wrong.Sandboxes), copied(wrong.Links), copied(wrong.Commands)
+	for _, name := range slices.Sorted(maps.Keys(wrong.Ended)) {
+		was, to := l.Chain.Function(name), c.Function(name)
+		switch {
+		case to == nil || was == nil:
+		case len(differing(was.External, to.External)) > 0: // it runs elsewhere now
+			wrong.Sandboxes[name] = wrong.Ended[name]
+		default:
+			kept = append(kept, Change{What: kindFunction, Name: name, Action: Keep, Why: wrong.Ended[name]})
+		}
+	}
+	for again := true; again; { // a function that is kept may keep others
+		again = false
+		for _, pl := range l.State.Plan.Links {
+			refused := l.checkLink(c, Change{}, pl, wrong).Refused
+			if refused == "" || p.Link(pl.Name) == nil {
+				continue
+			}
+			keep := func(what, name string, faults map[string]string) {
+				if why := faults[name]; why != "" {
+					kept = append(kept, Change{What: what, Name: name, Action: Keep, Why: why + "; it cannot be made again while the chain is up: " + refused})
+					delete(faults, name)
+					again = true
+				}
+			}
+			keep(kindLink, pl.Name, wrong.Links)
+			for _, e := range pl.Ends {
+				if wrong.Sandboxes[e.Function] != "" {
+					delete(wrong.Commands, e.Function) // it has no place to start in
+				}
+				keep(kindFunction, e.Function, wrong.Sandboxes)
+			}
+		}
+	}
+	return wrong, kept
+}
+
+func copied(m map[string]string) map[string]string {
+	if m == nil {
+		return map[string]string{}
+	}
+	return maps.Clone(m)
+}

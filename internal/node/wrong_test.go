@@ -15,6 +15,51 @@ import (
 	"github.com/drayage/dray/test/testenv"
 )
 
+// TestDifferenceOfFaults: what is wrong becomes as the file says if that can be. If not it is
+// kept, and refuses no other change.
+func TestDifferenceOfFaults(t *testing.T) {
+	const command = `process, command: [sleep, "1000"]`
+	native := func(end string) string {
+		return strings.Replace(pairYAML, "10.1.0."+end+"/24", "10.1.0."+end+"/24, face: native", 1)
+	}
+	external := strings.Replace(pairYAML, command, "external, external: {pid: 7}", 1)
+	down, gone := Wrong{Links: map[string]string{"ab": "port b.p0 is down"}}, Wrong{Sandboxes: map[string]string{"a": "it is gone"}, Commands: map[string]string{"a": "it has ended"}}
+	for name, test := range map[string]struct {
+		from, to string
+		wrong    Wrong
+		want     string
+	}{
+		"an interface":                    {pairYAML, pairYAML, down, "replace link ab: port b.p0 is down"},
+		"beside a native port":            {native("1"), native("1"), down, "keep link ab: port b.p0 is down; it cannot be made again while the chain is up: function a has opened its native port p0"},
+		"with another change":             {native("1"), native("1") + "paths: [{name: p, from: a.p0, to: b.p0, requires: {latency: 1ms}}]\n", down, "keep link ab: port b.p0 is down; it cannot be made again while the chain is up: function a has opened its native port p0, add path p"},
+		"with a change of the link":       {native("1"), strings.Replace(native("1"), "transport: bridge", "transport: bridge, requires: {latency: 1ms}", 1), down, "keep link ab, update link ab"},
+		"of a machine":                    {strings.Replace(pairYAML, command, "vm", 1), strings.Replace(pairYAML, command, "vm", 1), down, "keep link ab: port b.p0 is down; it cannot be made again while the chain is up: the virtual machine of function a"},
+		"a function":                      {pairYAML, pairYAML, gone, "add function a: it is gone, replace link ab: it is gone"},
+		"a function with a native port":   {native("1"), native("1"), gone, "add function a: it is gone, replace link ab: it is gone"},
+		"a function at a native port":     {native("2"), native("2"), gone, "keep function a: it is gone; it cannot be made again while the chain is up: function b has opened its native port p0"},
+		"a function that is removed":      {native("2"), native("2"), Wrong{Sandboxes: map[string]string{"x": "it is gone"}}, ""},
+		"an external function":            {external, external, Wrong{Ended: map[string]string{"a": "it has ended"}}, "keep function a: it has ended"},
+		"an external function, elsewhere": {external, strings.Replace(external, "pid: 7", "pid: 8", 1), Wrong{Ended: map[string]string{"a": "it has ended"}}, "add function a: it has ended, replace link ab: it has ended"},
+	} {
+		l := &Live{State: State{Sandboxes: map[string]*runtime.Sandbox{"a": {}, "b": {}}}}
+		l.Chain, l.State.Plan = planned(t, test.from)
+		c, p := planned(t, test.to)
+		var got []string
+		for _, change := range l.Difference(c, p, test.wrong) {
+			text := strings.TrimSpace(string(change.Action)+" "+change.What+" "+change.Name) + change.Refused
+			if change.Why != "" && test.want != "keep link ab, update link ab" {
+				why, _, _ := strings.Cut(change.Why, " when it")
+				why, _, _ = strings.Cut(why, " got its")
+				text += ": " + why
+			}
+			got = append(got, text)
+		}
+		if text := strings.Join(got, ", "); text != test.want {
+			t.Errorf("%s:\n%q, want\n%q", name, text, test.want)
+		}
+	}
+}
+
 // asked is a runtime that knows what its functions' Check returns.
 type asked struct {
 	runtime.Runtime
