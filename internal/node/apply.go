@@ -324,14 +324,14 @@ func (l *Live) reload(ctx context.Context, settle time.Duration) error {
 		}
 		maps.DeleteFunc(status.Functions, func(name string, _ FunctionStatus) bool { return !slices.Contains(l.State.Unsettled, name) })
 		wait, err := settling(status.Functions, settle)
-		if wait <= 0 && err != nil {
-			return err
-		}
 		if wait <= 0 {
-			l.State.Unsettled = nil
-			return l.save()
+			l.State.Unsettled = slices.DeleteFunc(l.State.Unsettled, func(name string) bool {
+				_, failed := settling(map[string]FunctionStatus{name: status.Functions[name]}, settle)
+				return failed == nil
+			})
+			return errors.Join(err, l.save())
 		}
-		if err := l.checkSupervised(status); err != nil {
+		if err := errors.Join(l.checkSupervised(status), l.checkSpace()); err != nil {
 			return err
 		}
 		if err := host.Sleep(ctx, lockPoll); err != nil {
@@ -365,7 +365,7 @@ func (l *Live) adopt(ctx context.Context) error {
 		case status.Reloads != before && status.ReloadError != "":
 			return fmt.Errorf("the supervisor of chain %s cannot read the changed chain: %s", l.Chain.Name, status.ReloadError)
 		}
-		if err := l.checkSupervised(status); err != nil {
+		if err := errors.Join(l.checkSupervised(status), l.checkSpace()); err != nil {
 			return err
 		}
 		if err := host.Sleep(ctx, lockPoll); err != nil {

@@ -35,16 +35,6 @@ type supervised struct {
 	done     chan struct{}
 }
 
-// ended reports whether nobody starts the function's command again.
-func (r *supervised) ended() bool {
-	select {
-	case <-r.done:
-		return true
-	default:
-		return false
-	}
-}
-
 // sameCommand reports whether two versions of a function run the same command
 // identically.
 func sameCommand(a, b chain.Function) bool {
@@ -117,7 +107,11 @@ func (s *Supervisor) readAgain(ctx context.Context, running map[string]*supervis
 		s.status.Revision = revision
 	}
 	s.mu.Unlock()
-	return errors.Join(err, s.publish())
+	if unwritten := s.publish(); unwritten != nil {
+		s.due() // it is tried again
+		err = errors.Join(err, unwritten)
+	}
+	return err
 }
 
 // refresh aligns running functions with the chain's files, and returns the files'
@@ -130,7 +124,7 @@ func (s *Supervisor) refresh(ctx context.Context, running map[string]*supervised
 	var gone []*supervised
 	for name, r := range running {
 		f := l.Chain.Function(name)
-		again := slices.Contains(l.State.Unsettled, name) && r.ended() // a change starts it again
+		again := slices.Contains(l.State.Unsettled, name) && s.failed(name) // a change starts it again
 		if f == nil || slices.Contains(l.State.Held, name) || !sameCommand(*f, r.function) || again {
 			gone = append(gone, r)
 			delete(running, name)
@@ -141,6 +135,15 @@ func (s *Supervisor) refresh(ctx context.Context, running map[string]*supervised
 	s.start(ctx, l, running)
 	s.links.start(ctx, l.State.Plan.Links)
 	return l.State.Revision, nil
+}
+
+// failed reports whether a function's command has ended otherwise than it should, or has just
+// been killed. A one-shot command that has succeeded does not run twice.
+func (s *Supervisor) failed(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := s.status.Functions[name]
+	return st.Phase == PhaseFailed || st.Phase == PhaseRunning && st.Process.PID != 0 && !st.Process.Alive()
 }
 
 // renew sets the initial status of every function that is not running.

@@ -253,9 +253,14 @@ func (s *Supervisor) set(name string, edit func(*FunctionStatus)) {
 	s.status.Functions[name] = st
 	close(s.change)
 	s.change = make(chan struct{})
+	s.due()
+}
+
+// due makes the status be published soon.
+func (s *Supervisor) due() {
 	select {
 	case s.changed <- struct{}{}:
-	default: // publishing is due
+	default: // it is due
 	}
 }
 
@@ -342,7 +347,7 @@ func settling(functions map[string]FunctionStatus, settle time.Duration) (wait t
 			if st.Process.PID != 0 && !st.Process.Alive() { // how it ended is not known yet
 				wait = max(wait, endSeen)
 			}
-		case PhaseFailed, PhaseRestarting:
+		case PhaseFailed, PhaseRestarting, PhaseGone:
 			failed = errors.Join(failed, st.failure())
 		}
 	}
