@@ -131,7 +131,7 @@ func (a *app) printFailedLog(ctx context.Context, chain, function string, down e
 
 // printLog copies a log; with follow, later lines as well.
 func (a *app) printLog(ctx context.Context, path string, follow bool) error {
-	f, err := os.Open(path)
+	f, err := host.OpenRegular(path, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) && !follow {
 		return nil // nothing is written yet
 	}
@@ -139,7 +139,7 @@ func (a *app) printLog(ctx context.Context, path string, follow bool) error {
 		if host.Sleep(ctx, logPoll) != nil {
 			return nil
 		}
-		f, err = os.Open(path)
+		f, err = host.OpenRegular(path, os.O_RDONLY)
 	}
 	if err != nil {
 		return err
@@ -184,5 +184,5 @@ func rotated(f *os.File, path string) (*os.File, error) {
 	if err != nil || os.SameFile(now, old) {
 		return nil, err
 	}
-	return os.Open(path)
+	return host.OpenRegular(path, os.O_RDONLY)
 }

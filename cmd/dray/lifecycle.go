@@ -168,12 +168,29 @@ func (a *app) gcCommand() *cobra.Command {
 
 // printKept says what the removal of a chain has kept.
 func (a *app) printKept(kept node.Removal) {
+	for _, line := range keptLines(kept) {
+		fmt.Fprintln(a.out, " ", line)
+	}
+}
+
+// warnOfKept says it of a chain that was removed on the way.
+func (a *app) warnOfKept(chain string, kept node.Removal) {
+	for _, line := range keptLines(kept) {
+		a.warn(fmt.Errorf("chain %s, which was removed: %s", chain, line))
+	}
+}
+
+func keptLines(kept node.Removal) (lines []string) {
 	for _, file := range kept.SetAside {
-		fmt.Fprintf(a.out, "  kept as %s\n", file)
+		lines = append(lines, "kept as "+file)
+	}
+	for _, what := range kept.Lost {
+		lines = append(lines, "not kept: "+what)
 	}
 	for _, what := range kept.Left {
-		fmt.Fprintf(a.out, "  not removed: %s\n", what)
+		lines = append(lines, "not removed: "+what)
 	}
+	return lines
 }
 
 // warnOfForeign names what is in the state directory and no chain.

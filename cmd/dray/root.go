@@ -157,6 +157,7 @@ func (a *app) node() (*node.Node, error) {
 		Transports: transports.All(),
 		Runtimes:   runtimes.All(),
 		Progress:   func(text string) { a.progress("  %s", text) },
+		Kept:       a.warnOfKept,
 	}, nil
 }
 

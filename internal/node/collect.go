@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,8 +15,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/drayage/dray/internal/function/runtime"
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/host/step"
+	"github.com/drayage/dray/internal/spec/chain"
 )
 
 // Removed is a chain that was removed.
@@ -27,7 +30,15 @@ type Removed struct {
 // Removal is what the removal of a chain has kept.
 type Removal struct {
 	SetAside []string `json:"set_aside,omitempty"` // damaged files: where they are now
+	Lost     []string `json:"lost,omitempty"`      // damaged files that could not be kept, and why
 	Left     []string `json:"left,omitempty"`      // what was not removed, and why
+}
+
+// tell passes on what the removal of a chain has kept that no command asked for.
+func (n *Node) tell(name string, kept Removal) {
+	if n.Kept != nil && len(kept.SetAside)+len(kept.Lost)+len(kept.Left) > 0 {
+		n.Kept(name, kept)
+	}
 }
 
 // Collect removes uncommitted chains whose maker is gone, and returns them. Chains
@@ -83,6 +94,7 @@ func (n *Node) collectOne(ctx context.Context, name string, conditions []Conditi
 	}
 	removal, err := n.remove(ctx, found)
 	if err != nil {
+		n.tell(name, removal)
 		return nil, err
 	}
 	return &Removed{found, removal}, nil
@@ -141,20 +153,68 @@ func (n *Node) remove(ctx context.Context, found Found) (Removal, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return Removal{}, fmt.Errorf("chain %s: %w", name, err)
 	}
-	known, left := n.sortOut(name, read.Resources)
+	made, unknown := read.Resources, []string(nil)
 	if found.Condition == Broken && (err != nil || read.Damage != nil) {
-		left = append(left, "what only the journal named, such as addresses on interfaces of the host")
+		made, unknown = n.withoutJournal(ctx, name)
+		made = append(made, read.Resources...)
 	}
+	known, left := n.sortOut(name, made)
 	if err := n.removeAll(ctx, name, known); err != nil {
 		return Removal{}, fmt.Errorf("chain %s: %w (run `dray gc` to try again)", name, err)
 	}
-	removal := Removal{Left: left}
+	removal := Removal{Left: append(left, unknown...)}
+	var damaged []string
 	if found.Condition == Broken || len(left) > 0 {
-		if removal.SetAside, err = n.setAside(name); err != nil {
-			return removal, fmt.Errorf("chain %s: %w", name, err)
+		damaged = n.damaged(name)
+	}
+	for _, file := range damaged {
+		if file != fileJournal {
+			n.setAside(name, file, &removal)
 		}
 	}
-	return removal, n.removeChainDir(ctx, n.dir(name))
+	if err := n.emptyChainDir(ctx, name); err != nil {
+		return removal, fmt.Errorf("chain %s: %w (run `dray gc` to try again)", name, err)
+	}
+	if slices.Contains(damaged, fileJournal) { // until here it shows whose directory it is
+		n.setAside(name, fileJournal, &removal)
+	}
+	return removal, n.runner(nil).Remove(ctx, []step.Resource{host.DirResource(n.dir(name))})
+}
+
+// withoutJournal is what a chain whose journal is damaged has made outside its directory and its
+// control groups: what container engines have of it, and its links by its state. unknown is
+// what else there may be.
+func (n *Node) withoutJournal(ctx context.Context, name string) (made []step.Resource, unknown []string) {
+	for _, rt := range n.Runtimes {
+		finder, ok := rt.(runtime.Finder)
+		if !ok {
+			continue
+		}
+		found, err := finder.Find(ctx, n.Cgroup(name))
+		if err != nil {
+			unknown = append(unknown, fmt.Sprintf("what %s has of it, if anything: %v", rt.Name(), err))
+		}
+		made = append(made, found...)
+	}
+	l, err := n.load(name)
+	if err != nil { // the state suffices
+		l = &Live{node: n, dir: n.dir(name), Chain: &chain.Chain{Name: name}}
+		if l.State, err = n.readState(name); err != nil {
+			return made, append(unknown, "what only the journal named, such as addresses on interfaces of the host")
+		}
+	}
+	for _, pl := range l.State.Plan.Links {
+		build, err := l.buildLink(pl, l.State.Moves[pl.Name].At, false)
+		if err != nil {
+			unknown = append(unknown, fmt.Sprintf("what link %s has made: %v", pl.Name, err))
+			continue
+		}
+		made = append(made, resources(build.Steps)...)
+	}
+	for _, link := range slices.Sorted(maps.Keys(l.State.Left)) {
+		made = append(made, l.State.Left[link]...)
+	}
+	return made, unknown
 }
 
 // sortOut separates what a journal names that this version can remove as the chain's.
@@ -173,8 +233,14 @@ func (n *Node) sortOut(name string, all []step.Resource) (known []step.Resource,
 	return known, left
 }
 
-// removeChainDir removes the directory; the journal is the last file.
-func (n *Node) removeChainDir(ctx context.Context, dir string) error {
+// emptyChainDir removes what is in a chain's directory but its journal: without it, its state,
+// by which the next attempt knows the chain.
+func (n *Node) emptyChainDir(ctx context.Context, name string) error {
+	dir := n.dir(name)
+	last := fileJournal
+	if _, err := os.Lstat(n.journalFile(name)); errors.Is(err, fs.ErrNotExist) {
+		last = fileState
+	}
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -184,14 +250,14 @@ func (n *Node) removeChainDir(ctx context.Context, dir string) error {
 	}
 	runner := n.runner(nil)
 	for _, e := range entries {
-		if e.Name() == fileJournal || e.Name() == fileLock {
+		if e.Name() == last || e.Name() == fileLock {
 			continue
 		}
 		if err := runner.Remove(ctx, []step.Resource{host.DirResource(filepath.Join(dir, e.Name()))}); err != nil {
 			return err
 		}
 	}
-	return runner.Remove(ctx, []step.Resource{host.DirResource(dir)})
+	return nil
 }
 
 // Open reads a running chain, without locking it.

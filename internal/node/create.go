@@ -135,7 +135,8 @@ func (n *Node) clearLeftover(ctx context.Context, name string) error {
 	case Broken, Foreign:
 		return notUp(found)
 	}
-	_, err = n.remove(ctx, found)
+	kept, err := n.remove(ctx, found)
+	n.tell(name, kept)
 	return err
 }
 
@@ -367,6 +368,7 @@ func (l *Live) Release() error {
 // The caller holds the chain's lock.
 func (l *Live) Remove(ctx context.Context) error {
 	l.leave()
-	_, err := l.node.remove(ctx, Found{Chain: l.Chain.Name, Condition: Leftover})
+	kept, err := l.node.remove(ctx, Found{Chain: l.Chain.Name, Condition: Leftover})
+	l.node.tell(l.Chain.Name, kept)
 	return errors.Join(err, l.Release())
 }

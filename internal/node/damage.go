@@ -4,10 +4,14 @@ package node
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/drayage/dray/internal/host"
 )
@@ -15,28 +19,83 @@ import (
 // dirDamaged holds damaged files of chains that are removed. No chain has the name.
 const dirDamaged = ".damaged"
 
-// setAside moves the damaged files of a chain out of its directory, and returns where they
-// are now.
-func (n *Node) setAside(name string) ([]string, error) {
-	var moved []string
-	for _, file := range n.damaged(name) {
-		to, err := n.moveAside(filepath.Join(n.dir(name), file), name+"-"+file)
-		if err != nil {
-			return moved, err
-		}
-		moved = append(moved, to)
+// The bounds of what is there: files, and bytes of all.
+const (
+	mostDamaged      = 32
+	mostDamagedBytes = 64 << 20
+)
+
+// setAside moves a damaged file of a chain out of its directory. If that fails, the removal of
+// the chain goes on.
+func (n *Node) setAside(name, file string, removal *Removal) {
+	path := filepath.Join(n.dir(name), file)
+	to, err := n.moveAside(path, name+"-"+file)
+	if err != nil {
+		removal.Lost = append(removal.Lost, fmt.Sprintf("%s: %v", path, err))
+		return
 	}
-	return moved, nil
+	removal.SetAside = append(removal.SetAside, to)
 }
 
-// moveAside moves what is at a path of the state directory to a name that says when.
+// moveAside moves what is at a path of the state directory to a name that says when. The oldest
+// of too many are removed.
 func (n *Node) moveAside(path, name string) (to string, err error) {
 	dir := filepath.Join(n.StateDir, dirDamaged)
+	if err := onlyDir(dir); err != nil {
+		return "", err
+	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
 	}
 	to = filepath.Join(dir, time.Now().UTC().Format("20060102T150405.000000")+"-"+name)
-	return to, os.Rename(path, to)
+	if err := os.Rename(path, to); err != nil {
+		return "", err
+	}
+	boundDamaged(dir, to)
+	return to, nil
+}
+
+// boundDamaged removes the oldest of what is in a directory. Of the newest the beginning stays.
+// What cannot be removed is tried again with the next file.
+func boundDamaged(dir, newest string) {
+	if info, err := os.Lstat(newest); err == nil && info.Mode().IsRegular() && info.Size() > mostDamagedBytes {
+		_ = os.Truncate(newest, mostDamagedBytes)
+	}
+	entries, _ := os.ReadDir(dir) // by name, so by time
+	slices.Reverse(entries)
+	total := int64(0)
+	for i, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		total += diskUsage(path)
+		if path != newest && (i >= mostDamaged || total > mostDamagedBytes) {
+			_ = os.RemoveAll(path)
+		}
+	}
+}
+
+// diskUsage is what a file takes, or a directory with all in it, in bytes.
+func diskUsage(path string) (bytes int64) {
+	_ = filepath.WalkDir(path, func(path string, _ fs.DirEntry, _ error) error {
+		var st unix.Stat_t
+		if unix.Lstat(path, &st) == nil { // what is gone takes nothing
+			bytes += st.Blocks * 512
+		}
+		return nil
+	})
+	return bytes
+}
+
+// onlyDir removes what is in the place of a directory: a pipe would be waited for, and a link
+// followed.
+func onlyDir(path string) error {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil || info.IsDir():
+		return err
+	}
+	return os.Remove(path)
 }
 
 // damaged are the files of a chain's state that cannot be read.

@@ -26,6 +26,7 @@ const (
 	mostOfLog    = 256 << 10 // bytes
 	mostOfChain  = 4 << 20   // bytes
 	mostOfFailed = 8
+	mostLogs     = 256 // of a chain
 )
 
 // logPatterns find the logs in a chain's directory: of functions and the chain's own
@@ -41,7 +42,7 @@ func (n *Node) FailedLog(chain, function string) string {
 		return ""
 	}
 	path := filepath.Join(n.failedDir(chain), "log", function+".log")
-	if _, err := os.Stat(path); err != nil {
+	if real, err := filepath.EvalSymlinks(path); err != nil || real != path {
 		return ""
 	}
 	return path
@@ -70,15 +71,36 @@ func (l *Live) keepLogs() {
 	if host.CheckSpace(l.node.StateDir, mostOfChain) != nil {
 		return
 	}
+	if errors.Join(onlyDir(filepath.Dir(l.node.failedDir(l.Chain.Name))), onlyDir(l.node.failedDir(l.Chain.Name))) != nil {
+		return
+	}
 	var logs []string
 	for _, pattern := range logPatterns {
-		found, _ := filepath.Glob(filepath.Join(l.dir, pattern))
-		logs = append(logs, found...)
+		logs = append(logs, matching(l.dir, strings.Split(pattern, "/"))...)
 	}
+	logs = logs[:min(len(logs), mostLogs)]
 	for _, log := range logs {
 		l.kept = l.keepLog(log, min(mostOfLog, mostOfChain/int64(len(logs)))) || l.kept
 	}
 	l.node.forgetFailed()
+}
+
+// matching are the files below a directory that match a pattern, segment by segment. It follows
+// no link: filepath.Glob would.
+func matching(dir string, pattern []string) []string {
+	var found []string
+	entries, _ := os.ReadDir(dir) // else there is none
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		switch match, _ := filepath.Match(pattern[0], e.Name()); {
+		case !match:
+		case len(pattern) == 1:
+			found = append(found, path)
+		case e.IsDir():
+			found = append(found, matching(path, pattern[1:])...)
+		}
+	}
+	return found
 }
 
 // keepLog copies the end of a log, and reports whether there was any.
@@ -107,8 +129,12 @@ func (l *Live) keepLog(log string, most int64) bool {
 
 // forget removes the kept logs of a chain.
 func (n *Node) forget(chain string) error {
+	all := filepath.Join(n.StateDir, dirFailed)
+	if err := onlyDir(all); err != nil {
+		return err
+	}
 	err := os.RemoveAll(n.failedDir(chain))
-	_ = os.Remove(filepath.Join(n.StateDir, dirFailed)) // if it was the last
+	_ = os.Remove(all) // if it was the last
 	return err
 }
 

@@ -29,7 +29,8 @@ func TestLogsOfAChainThatDoesNotComeUpStay(t *testing.T) {
 		"link/ab/host1/switch/ovs.log": "of a host",
 		"fn/a/root/tmp/mine.log":       "a file of the function",
 	}
-	outside := filepath.Join(t.TempDir(), "outside.log")
+	elsewhere := t.TempDir()
+	outside := filepath.Join(elsewhere, "outside.log")
 	testenv.Must(t, os.WriteFile(outside, []byte("secret"), 0o600))
 	n.Fault = func(s step.Step, at step.Phase) error {
 		if at != step.After || !strings.Contains(s.Name, "link ab: directory") {
@@ -41,6 +42,7 @@ func TestLogsOfAChainThatDoesNotComeUpStay(t *testing.T) {
 			testenv.Must(t, os.WriteFile(path, []byte(text), 0o600))
 		}
 		testenv.Must(t, os.Symlink(outside, filepath.Join(n.dir("pair"), "link/ab/switch/link.log")))
+		testenv.Must(t, os.Symlink(elsewhere, filepath.Join(n.dir("pair"), "fn/b/guest")))
 		return errors.New("injected")
 	}
 	_, err := n.Create(context.Background(), "up", c, []byte(pairYAML), p)
@@ -102,6 +104,16 @@ func TestKeptLogsAreBounded(t *testing.T) {
 	}
 	if len(logs) != 40 || total > mostOfChain {
 		t.Errorf("%d logs of a chain have %d bytes", len(logs), total)
+	}
+	l := savedChain(t, n, "many", "192.0.2.11/24")
+	testenv.Must(t, os.Mkdir(filepath.Join(l.dir, "log"), 0o700))
+	for f := range mostLogs + 10 {
+		testenv.Must(t, os.WriteFile(filepath.Join(l.dir, "log", fmt.Sprintf("f%d.log", f)), []byte("x"), 0o600))
+	}
+	l.keepLogs()
+	testenv.Must(t, os.RemoveAll(l.dir))
+	if entries, err = os.ReadDir(filepath.Join(n.failedDir("many"), "log")); err != nil || len(entries) != mostLogs {
+		t.Errorf("%d logs of a chain stay: %v", len(entries), err)
 	}
 	_, err = n.CollectBroken(context.Background())
 	testenv.Must(t, err)

@@ -36,6 +36,9 @@ type Node struct {
 	Runtimes   []runtime.Runtime
 	// Progress receives each step; it may be nil.
 	Progress func(text string)
+	// Kept receives what a chain has left that was removed for another command's sake, or did
+	// not come up; it may be nil.
+	Kept func(chain string, kept Removal)
 	// Fault injects failures in tests; nil in production.
 	Fault func(step.Step, step.Phase) error
 }

@@ -21,8 +21,9 @@ func TestTheSameChainInEveryRuntime(t *testing.T) {
 	t.Run("runc", func(t *testing.T) { runPair(t, pair{Name: "runc", Runtime: "runc"}) })
 	t.Run("docker", func(t *testing.T) {
 		client := dockertest.Start(t)
-		dockertest.Import(t, client, "dray-e2e", "sleep")
+		dockertest.Import(t, client, "dray-e2e", "sleep", "ping")
 		runPair(t, pair{Name: "dock", Runtime: "docker", Image: "dray-e2e"}, "DOCKER_HOST="+client.Host)
+		testRemovedContainers(t, client)
 	})
 	t.Run("external", testExternal)
 }

@@ -3,10 +3,13 @@
 package e2e
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/drayage/dray/internal/function/dockercli"
 )
 
 // TestWhatTheKernelShowsIsTheTruth: somebody changes a port, dray status says so, and
@@ -95,4 +98,41 @@ func (b *bench) wantWhole(chain string) {
 	}
 	peer := "198.18.0.2"
 	b.want(0, "exec", chain, "a", "--", "ping", "-c", "1", "-W", "20", peer)
+}
+
+// testRemovedContainers removes the containers of a function, which dray apply of the same file
+// makes again, and then breaks the chain's journal: gc still removes them.
+func testRemovedContainers(t *testing.T, client dockercli.Client) {
+	t.Helper()
+	b := newBench(t)
+	b.env = []string{"DOCKER_HOST=" + client.Host}
+	const name = "remade"
+	file := b.file(pair{Name: name, Runtime: "docker", Image: "dray-e2e", Command: `[sleep, "1000"]`}.yaml())
+	b.want(0, "up", file)
+	if _, err := client.Output(context.Background(), "rm", "--force", "dray-remade-a", "dray-remade-a-pause"); err != nil {
+		t.Fatal(err)
+	}
+	if r := b.want(0, "status", name); !strings.Contains(r.Stdout, "lost its network namespace") {
+		t.Errorf("dray status says %s", r)
+	}
+	if r := b.want(0, "apply", file); !strings.Contains(r.Stdout, "add") || !strings.Contains(r.Stdout, "replace") {
+		t.Errorf("dray apply says %s", r)
+	}
+	b.wantWhole(name)
+	if err := os.WriteFile(filepath.Join(b.state, name, "journal.jsonl"), []byte("garbage\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.want(0, "gc")
+	if left, err := client.Output(context.Background(), "ps", "--all", "--quiet", "--filter", "label=dray.chain="+name); err != nil || left != "" {
+		t.Errorf("dray gc leaves containers %s, %v", left, err)
+	}
+	b.want(0, "up", file)
+	b.want(0, "down", name)
+	kept := filepath.Join(b.state, ".damaged")
+	if list, err := filepath.Glob(kept + "/*-" + name + "-journal.jsonl"); err != nil || len(list) != 1 {
+		t.Errorf("dray gc kept %v, %v", list, err)
+	}
+	if err := os.RemoveAll(kept); err != nil {
+		t.Fatal(err)
+	}
 }

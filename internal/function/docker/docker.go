@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -107,6 +108,26 @@ func removeContainers(ctx context.Context, res step.Resource) error {
 		return err
 	}
 	return removeLabelled(ctx, client, host.Cgroup{Path: res.Path})
+}
+
+// Find implements runtime.Finder: each container names the function's control group.
+func (r *Runtime) Find(ctx context.Context, chain host.Cgroup) ([]step.Resource, error) {
+	if r.Client.SocketGone() {
+		return nil, nil // as for removeContainers
+	}
+	out, err := r.Client.Output(ctx, "ps", "--all", "--filter", "label="+labelCgroup, "--format", `{{.Label "`+labelCgroup+`"}}`)
+	if errors.As(err, new(*host.Unsupported)) {
+		return nil, nil // without the client dray has made none
+	}
+	paths := strings.Split(out, "\n")
+	slices.Sort(paths)
+	var found []step.Resource
+	for _, path := range slices.Compact(paths) {
+		if strings.HasPrefix(path, chain.Path+"/") {
+			found = append(found, step.Resource{Kind: KindContainer, Path: path, Host: r.Client.Host})
+		}
+	}
+	return found, err
 }
 
 // removeLabelled removes the function's containers that match the filters.

@@ -56,6 +56,13 @@ type Checker interface {
 	Check(ctx context.Context, spec Spec) error
 }
 
+// Finder is implemented by a runtime whose engine keeps what it has made of a function, even if
+// it is not known here.
+type Finder interface {
+	// Find returns what the engine has of the functions of a chain, by its control group.
+	Find(ctx context.Context, chain host.Cgroup) ([]step.Resource, error)
+}
+
 // ImageKeeper is implemented by a runtime whose engine stores its functions'
 // images.
 type ImageKeeper interface {

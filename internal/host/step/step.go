@@ -76,7 +76,7 @@ type Runner struct {
 	Removers Removers
 	Progress func(Step)              // called before each step; may be nil
 	Fault    func(Step, Phase) error // injects failures in tests; nil in production
-	Failed   func()                  // called before a failed Run removes what it made; may be nil
+	Failed   func()                  // called before a Run that failed, and was not interrupted, removes what it made; may be nil
 }
 
 // Run executes the steps in order. If one fails, Run removes everything that it
@@ -91,7 +91,7 @@ func (r *Runner) Run(ctx context.Context, steps []Step) error {
 		}
 		if err != nil {
 			err = fmt.Errorf("%s: %w", s.Name, err)
-			if r.Failed != nil {
+			if r.Failed != nil && ctx.Err() == nil {
 				r.Failed()
 			}
 			// Removal must go on after a cancelled context.

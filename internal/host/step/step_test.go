@@ -126,7 +126,9 @@ func TestCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	first := w.step("a", "a")
 	first.Do = func(context.Context) error { cancel(); return w.note("do a") }
-	err := w.runner().Run(ctx, []Step{first, w.step("b", "b")})
+	r := w.runner()
+	r.Failed = func() { t.Error("an interrupt counts as a failure") }
+	err := r.Run(ctx, []Step{first, w.step("b", "b")})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
