@@ -69,19 +69,30 @@ func (l *Live) Broker() (*Broker, error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil
-	case err == nil:
-		return &b, nil
+	case host.IsDamaged(err):
+		return l.findBroker(err)
+	case err != nil:
+		return nil, err
 	}
-	return l.findBroker(err)
+	return &b, nil
 }
+
+// errNoBroker says that the file that names the broker is damaged, and no broker runs.
+var errNoBroker = errors.New("no broker runs")
 
 // findBroker is the broker by its control group, if the file that names it is damaged.
 func (l *Live) findBroker(damage error) (*Broker, error) {
 	pids, err := l.node.Cgroup(l.Chain.Name).Child(brokerGroup).Processes()
-	if err != nil || len(pids) == 0 {
-		return nil, errors.Join(damage, err)
+	if err != nil {
+		return nil, err
+	}
+	if len(pids) == 0 {
+		return nil, fmt.Errorf("%w, and %w", errNoBroker, damage)
 	}
 	id, err := host.Identify(pids[0])
+	if host.Exited(err) {
+		return nil, fmt.Errorf("%w, and %w", errNoBroker, damage)
+	}
 	return &Broker{Process: id, Since: time.Now()}, err
 }
 
@@ -142,7 +153,7 @@ func (l *Live) startBroker(ctx context.Context, restarts int) error {
 		err = writeJSON(filepath.Join(l.dir, fileBroker), Broker{Process: id, Since: time.Now(), Restarts: restarts})
 	}
 	if err != nil {
-		_ = cmd.Process.Kill() // nobody would know it
+		_ = cmd.Process.Kill() // no process would know it
 		return fmt.Errorf("start broker: %w: %s", err, tail(l.BrokerLog(), 5))
 	}
 	err = l.awaitBroker(ctx, died)
@@ -179,10 +190,15 @@ func (l *Live) restartBroker(ctx context.Context) {
 	backoff := firstBackoff
 	for {
 		b, err := l.Broker()
-		if err != nil { // its file is damaged, and it does not run
-			b, err = &Broker{}, nil
-		}
-		if b == nil {
+		switch {
+		case errors.Is(err, errNoBroker):
+			b = &Broker{}
+		case err != nil: // it may run
+			if host.Sleep(ctx, longestBackoff) != nil {
+				return
+			}
+			continue
+		case b == nil:
 			return // it is removed, or there is none
 		}
 		if err := b.Process.AwaitEnd(ctx); err != nil {

@@ -23,6 +23,7 @@ import (
 	"github.com/drayage/dray/internal/link/veth"
 	"github.com/drayage/dray/internal/plan"
 	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/test/testenv"
 )
 
 // TestMain lets the test program be the broker, as dray is.
@@ -355,5 +356,26 @@ func TestABrokerThatIsKilledOftenIsSoonBack(t *testing.T) {
 	t.Logf("measured: after %d kills the longest time without a broker is %.1f s; after one it is %.1f s", kills, longest.Seconds(), first.Seconds())
 	if err := l.Remove(context.Background()); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestOnlyADamagedFileMakesTheBrokerUnknown, and only if no broker runs another may start.
+func TestOnlyADamagedFileMakesTheBrokerUnknown(t *testing.T) {
+	n := &Node{StateDir: t.TempDir()}
+	l := &Live{Chain: &chain.Chain{Name: "c"}, dir: n.dir("c"), node: n}
+	path := filepath.Join(l.dir, fileBroker)
+	testenv.Must(t, os.Mkdir(l.dir, 0o700))
+	testenv.Must(t, writeJSON(path, Broker{Restarts: 7}))
+	end := testenv.Unreadable(t, path)
+	if b, err := l.Broker(); b != nil || err == nil || errors.Is(err, errNoBroker) {
+		t.Errorf("for now it cannot be read: %+v, %v", b, err)
+	}
+	end()
+	if b, err := l.Broker(); err != nil || b.Restarts != 7 {
+		t.Errorf("then: %+v, %v", b, err)
+	}
+	damages["garbage"](t, path)
+	if b, err := l.Broker(); b != nil || !errors.Is(err, errNoBroker) {
+		t.Errorf("it is damaged: %+v, %v", b, err)
 	}
 }

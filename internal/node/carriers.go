@@ -42,15 +42,15 @@ func (l *Live) awaitCarriers(ctx context.Context, list []carrier) ([]carriedBy, 
 	for _, c := range list {
 		for {
 			revivals, err := l.Revivals()
-			if err != nil {
-				return nil, fmt.Errorf("port %s: %w", c.port, err)
-			}
 			now := l.processes(c.link, revivals)
-			if !slices.ContainsFunc(now, func(p transport.Process) bool { return !p.ID.Alive() }) && revivals[c.link].Error == "" {
+			if err == nil && !slices.ContainsFunc(now, func(p transport.Process) bool { return !p.ID.Alive() }) && revivals[c.link].Error == "" {
 				for _, p := range now {
 					all = append(all, carriedBy{c.port, p})
 				}
 				break
+			}
+			if time.Now().After(deadline) && err != nil {
+				return nil, fmt.Errorf("port %s: %w", c.port, err)
 			}
 			if time.Now().After(deadline) {
 				return nil, fmt.Errorf("port %s: the switch of link %s does not run within %v: see why with dray status", c.port, c.link, peerPatience)

@@ -19,10 +19,7 @@ func (l *Live) LinkFaults() map[string]string {
 	if needsBroker(l.State.Plan) {
 		noBroker = l.brokerFault()
 	}
-	revivals, err := l.Revivals()
-	if err != nil {
-		revivals = nil // unreadable: check the links' original processes
-	}
+	revivals, unknown := l.Revivals()
 	ports := l.portFaults()
 	for _, link := range l.State.Plan.Links {
 		var dead []string
@@ -32,6 +29,8 @@ func (l *Live) LinkFaults() map[string]string {
 			}
 		}
 		switch {
+		case len(dead) > 0 && unknown != nil: // it may have been restarted
+			faults[link.Name] = "its processes are not known: " + unknown.Error()
 		case len(dead) > 0:
 			faults[link.Name] = strings.Join(dead, " and ") + " has ended: no packets pass" + l.prospect(link.Transport, revivals[link.Name])
 		case hasBrokeredEnd(link) && noBroker != "":

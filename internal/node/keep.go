@@ -85,7 +85,9 @@ func (l *Live) reviveLinks(ctx context.Context) {
 // keeper keeps one chain's links working.
 type keeper struct {
 	live *Live
-	mu   sync.Mutex // guards the file of revivals, kept, and what is read
+	mu   sync.Mutex         // guards the revivals, their file, kept, and what is read
+	all  map[string]Revival // nil: not read yet
+	file os.FileInfo        // of the revivals, as read or written; nil: none
 	kept map[string]bool
 	read *Live          // the chain as state has read it
 	was  [2]os.FileInfo // its files then
@@ -120,9 +122,9 @@ func (k *keeper) keep(ctx context.Context, link string) {
 	backoff := firstBackoff
 	for {
 		l, pl, err := k.state(link)
-		var revivals map[string]Revival
+		revivals := map[string]Revival{}
 		if err == nil {
-			revivals, err = l.Revivals()
+			revivals[link], err = k.revival(link)
 		}
 		if errors.Is(err, fs.ErrNotExist) {
 			return // the chain is removed
@@ -277,12 +279,49 @@ func (k *keeper) revive(ctx context.Context, l *Live, pl plan.Link, dead []trans
 func (k *keeper) note(link string, r Revival) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	all, err := k.live.Revivals()
-	if err != nil {
+	if err := k.know(); err != nil {
 		return err
 	}
-	all[link] = r
-	return writeJSON(filepath.Join(k.live.dir, fileProcesses), all)
+	k.all[link] = r
+	return k.write()
+}
+
+// revival is what is known of a link's restarts.
+func (k *keeper) revival(link string) (Revival, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	err := k.know()
+	return k.all[link], err
+}
+
+// know reads the revivals once: later, this process knows them better than the file.
+func (k *keeper) know() (err error) {
+	if k.all == nil {
+		k.all, err = k.live.Revivals()
+		k.file, _ = os.Lstat(filepath.Join(k.live.dir, fileProcesses))
+	}
+	return err
+}
+
+func (k *keeper) write() error {
+	path := filepath.Join(k.live.dir, fileProcesses)
+	if err := writeJSON(path, k.all); err != nil {
+		return err
+	}
+	info, err := os.Lstat(path)
+	k.file = info
+	return err
+}
+
+// rewrite writes the revivals again if their file is no longer what was written. If that fails,
+// the next call tries again.
+func (k *keeper) rewrite() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	info, err := os.Lstat(filepath.Join(k.live.dir, fileProcesses))
+	if len(k.all) > 0 && (err != nil || k.file == nil || !sameFile(info, k.file)) {
+		_ = k.write()
+	}
 }
 
 func trimLogs(processes []transport.Process) {

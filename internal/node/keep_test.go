@@ -5,6 +5,7 @@ package node
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,6 +20,7 @@ import (
 	"github.com/drayage/dray/internal/link/transport"
 	"github.com/drayage/dray/internal/plan"
 	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/test/testenv"
 )
 
 // sleeper is a driver whose links have one sleeping process.
@@ -219,5 +221,25 @@ func TestALogStaysShort(t *testing.T) {
 	}
 	if older, err := os.Stat(path + ".1"); err != nil || older.Size() != logBytes {
 		t.Errorf("the older log: %+v, %v", older, err)
+	}
+}
+
+// TestARevivalIsNotForgotten by its supervisor, whatever becomes of the file.
+func TestARevivalIsNotForgotten(t *testing.T) {
+	_, l, _ := keptLink(t)
+	k := &keeper{live: l}
+	path := filepath.Join(l.dir, fileProcesses)
+	testenv.Must(t, k.note("ab", Revival{Restarts: 1}))
+	end := testenv.Unreadable(t, path)
+	testenv.Must(t, k.note("cd", Revival{Restarts: 2}))
+	end()
+	damaged := maps.Clone(damages)
+	damaged["removed"] = func(t *testing.T, path string) { testenv.Must(t, os.Remove(path)) }
+	for name, damage := range damaged {
+		damage(t, path)
+		k.rewrite()
+		if all, err := l.Revivals(); err != nil || all["ab"].Restarts != 1 || all["cd"].Restarts != 2 {
+			t.Errorf("%s: %+v, %v", name, all, err)
+		}
 	}
 }

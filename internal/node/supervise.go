@@ -297,6 +297,7 @@ func (s *Supervisor) publishChanges(ctx context.Context) {
 			return
 		case <-s.changed:
 		case <-check.C:
+			s.links.rewrite()
 			if s.published() {
 				continue
 			}
