@@ -38,7 +38,7 @@ func (n *Node) claims(self string) (claims, error) {
 		if err != nil {
 			return c, err
 		}
-		if cpus := s.claimedCPUs(); len(cpus) > 0 && (found.Condition == Up || found.Condition == Busy) {
+		if cpus := s.claimedCPUs(); len(cpus) > 0 {
 			c.cpus[found.Chain] = cpus
 		}
 		plan.AddStations(c.stations, found.Chain, s.Plan.Links)

@@ -95,3 +95,17 @@ func TestAChangeClaimsItsAddresses(t *testing.T) {
 		t.Errorf("during a change, chain one has %q", ips)
 	}
 }
+
+// TestCPUsOfABrokenChainStayItsOwn: its functions may run.
+func TestCPUsOfABrokenChainStayItsOwn(t *testing.T) {
+	n := newNode(t)
+	c, p := pair(t)
+	p.Functions[0].CPUs = []int{0}
+	commit(t, n, c, p)
+	damages["garbage"](t, n.journalFile("pair"))
+	if claimed, err := n.claims(""); err != nil || !slices.Equal(claimed.cpus["pair"], []int{0}) {
+		t.Errorf("%+v, %v", claimed, err)
+	}
+	_, err := n.Down(context.Background(), "pair")
+	testenv.Must(t, err)
+}
