@@ -23,7 +23,7 @@ import (
 // After an error, applying the same file again continues.
 func (l *Live) Apply(ctx context.Context, c *chain.Chain, source []byte, p *plan.Plan, changes []Change, settle time.Duration) error {
 	status, _ := l.published() // without one, there is no supervisor
-	if err := errors.Join(l.checkSupervised(status), status.canStartAgain(l.Chain.Name, changes)); err != nil {
+	if err := errors.Join(l.checkSupervised(status), status.canStartAgain(l.Chain.Name, changes), status.canRead(c)); err != nil {
 		return err
 	}
 	if err := l.claim(ctx, p.ClaimedCPUs(), p.Links); err != nil {
@@ -77,6 +77,15 @@ func (s Status) canStartAgain(name string, changes []Change) error {
 		return nil
 	}
 	return fmt.Errorf("%s, and the supervisor of chain %s is from an older version of dray, which does not start it again; run `dray down %[2]s` and `dray up`", changes[i].Why, name)
+}
+
+// canRead returns an error if the supervisor is too old to read the changed file.
+func (s Status) canRead(c *chain.Chain) error {
+	i := slices.IndexFunc(c.Paths, func(p chain.Path) bool { return p.Requires.MTU > 0 })
+	if s.Protocol >= protocolAgain || i < 0 {
+		return nil
+	}
+	return fmt.Errorf("path %s requires an mtu, and the supervisor of chain %s is from an older version of dray, which does not know that; run `dray down %[2]s` and `dray up`", c.Paths[i].Name, c.Name)
 }
 
 // application is a chain change in progress.

@@ -250,3 +250,18 @@ func TestAnOlderSupervisorStartsNoFunctionAgain(t *testing.T) {
 	}
 	testenv.Must(t, l.Release())
 }
+
+// TestAnOlderSupervisorReadsNoNewField: the change is refused before anything is touched.
+func TestAnOlderSupervisorReadsNoNewField(t *testing.T) {
+	n := newNode(t)
+	older(t, n)
+	text := pairYAML + "paths: [{name: p, from: a.p0, to: b.p0, requires: {mtu: 1400}}]\n"
+	before, err := os.ReadFile(filepath.Join(n.dir("pair"), fileState))
+	testenv.Must(t, err)
+	if what, err := applied(t, n, text); err == nil || !strings.Contains(err.Error(), "path p requires an mtu") || !strings.Contains(err.Error(), "dray down pair") {
+		t.Errorf("%s: %v", what, err)
+	}
+	if after, err := os.ReadFile(filepath.Join(n.dir("pair"), fileState)); err != nil || string(after) != string(before) {
+		t.Errorf("the state is changed: %v", err)
+	}
+}

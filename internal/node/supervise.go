@@ -68,7 +68,7 @@ type Status struct {
 // the meaning of ReloadSignal, and of what it publishes.
 const (
 	supervisorProtocol = 2
-	protocolAgain      = 2 // it also starts functions again whose command has ended
+	protocolAgain      = 2 // it also starts functions again whose command has ended, and knows the mtu of a path
 	leastProtocol      = 1 // that a change can be asked of
 )
 
