@@ -4,6 +4,7 @@ package host
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -13,16 +14,22 @@ import (
 	"github.com/drayage/dray/internal/spec/units"
 )
 
-// CheckSpace is an error that names the file system of a directory if less than need
-// bytes are left in it for us, or no file can be made in it.
+// CheckSpace is an error that names the file system of a directory if this process can write
+// fewer than need bytes there, or make no file in it.
 func CheckSpace(dir string, need uint64) error {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(dir, &fs); err != nil {
 		return fmt.Errorf("file system of %s: %w", dir, err)
 	}
-	left := fs.Bavail * uint64(fs.Bsize)
-	why := ""
+	blocks := fs.Bavail
+	if os.Geteuid() == 0 {
+		blocks = fs.Bfree // what ext4 reserves is for root
+	}
+	left := blocks * uint64(fs.Bsize)
+	why, cause := "", error(unix.ENOSPC)
 	switch {
+	case fs.Flags&unix.ST_RDONLY != 0:
+		why, cause = "is read-only", unix.EROFS
 	case fs.Blocks > 0 && left < need: // a tmpfs without a limit has no blocks
 		why = fmt.Sprintf("has %s left, and %s are needed", units.Bytes(left), units.Bytes(need))
 	case fs.Files > 0 && fs.Ffree == 0:
@@ -30,7 +37,7 @@ func CheckSpace(dir string, need uint64) error {
 	default:
 		return nil
 	}
-	return Fault{Why: fmt.Sprintf("%s: the file system %s %s", dir, fileSystem(dir), why), Fix: "free some there, or set DRAY_STATE to another directory", Cause: unix.ENOSPC}
+	return Fault{Why: fmt.Sprintf("%s: the file system %s %s", dir, fileSystem(dir), why), Fix: "free some there, or set DRAY_STATE to another directory", Cause: cause}
 }
 
 // fileSystem is the type and the mount point of a directory's file system.

@@ -143,7 +143,7 @@ func (s *Supervisor) failed(name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := s.status.Functions[name]
-	return st.Phase == PhaseFailed || st.Phase == PhaseRunning && st.Process.PID != 0 && !st.Process.Alive()
+	return st.Phase == PhaseFailed || st.unrecorded()
 }
 
 // renew sets the initial status of every function that is not running.

@@ -59,21 +59,37 @@ func (l *Live) Status() (functions []FunctionStatus, supervised bool, err error)
 	if err != nil {
 		return nil, false, err
 	}
+	// A killed supervisor has not seen its functions end; a live one is about to report.
+	var full error
+	for end := time.Now().Add(recordedWithin); s.Supervisor.Alive() && slices.ContainsFunc(sortedStatus(s.Functions), FunctionStatus.unrecorded); time.Sleep(lockPoll) {
+		if full = l.checkSpace(); full != nil || time.Now().After(end) {
+			break
+		}
+		if s, err = l.published(); err != nil {
+			return nil, false, err
+		}
+	}
 	functions, supervised = sortedStatus(s.Functions), s.Supervisor.Alive()
 	for i, st := range functions {
-		// A killed supervisor has not seen its functions end; a live one is about
-		// to report.
-		if st.Phase != PhaseRunning || st.Process.Alive() {
+		if !st.unrecorded() {
 			continue
 		}
-		if !supervised {
-			functions[i].Phase, functions[i].Error = PhaseGone, "it ended while no supervisor ran"
-		} else if full := l.checkSpace(); full != nil {
-			functions[i].Phase, functions[i].Error = PhaseGone, "it ended, and its supervisor cannot record that: "+full.Error()
+		functions[i].Phase, functions[i].Error = PhaseGone, "it ended while no supervisor ran"
+		if supervised {
+			functions[i].Error = "it ended, and its supervisor does not record that"
+		}
+		if full != nil {
+			functions[i].Error += ": " + full.Error()
 		}
 	}
 	return functions, supervised, nil
 }
+
+// recordedWithin is how soon a supervisor records that a process has ended, unless it cannot.
+const recordedWithin = 2 * time.Second
+
+// unrecorded reports whether a command's process has ended, and its supervisor has not said so.
+func (st FunctionStatus) unrecorded() bool { return st.Phase == PhaseRunning && !st.Process.Alive() }
 
 // Supervisor is the chain's current or last supervisor process; nil if none.
 func (l *Live) Supervisor() *host.ProcessID {

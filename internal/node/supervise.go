@@ -359,6 +359,9 @@ func settling(functions map[string]FunctionStatus, settle time.Duration) (wait t
 const endSeen = 10 * time.Millisecond
 
 func (st FunctionStatus) failure() error {
+	if st.Phase == PhaseGone {
+		return fmt.Errorf("function %s: %s", st.Name, st.Error)
+	}
 	if st.Error != "" {
 		return fmt.Errorf("function %s did not start: %s", st.Name, st.Error)
 	}

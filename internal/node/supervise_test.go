@@ -5,7 +5,6 @@ package node
 import (
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -82,52 +81,4 @@ func TestLogsHaveNamesOfTheirOwn(t *testing.T) {
 			t.Errorf("%s is the log of a function called %q as well", own, name)
 		}
 	}
-}
-
-// TestStatusLeavesTheEndToTheSupervisor: a command that has just ended must not
-// count as ended unseen, for then its failure would not count.
-func TestStatusLeavesTheEndToTheSupervisor(t *testing.T) {
-	ended, supervisor := endedProcess(t), mustIdentify(t, os.Getpid())
-	l := &Live{dir: t.TempDir()}
-	for _, c := range []struct {
-		supervisor host.ProcessID
-		want       Phase
-	}{{supervisor, PhaseRunning}, {ended, PhaseGone}} {
-		running := FunctionStatus{Name: "du", Phase: PhaseRunning, Process: ended, Since: time.Now()}
-		if err := writeJSON(filepath.Join(l.dir, fileStatus), Status{Supervisor: c.supervisor, Functions: byName(running)}); err != nil {
-			t.Fatal(err)
-		}
-		functions, supervised, err := l.Status()
-		if err != nil || supervised != (c.want == PhaseRunning) || len(functions) != 1 || functions[0].Phase != c.want {
-			t.Errorf("%+v, %v, %v; want %s", functions, supervised, err, c.want)
-		}
-	}
-}
-
-// endedProcess is the identity of an ended process.
-func endedProcess(t *testing.T) host.ProcessID {
-	t.Helper()
-	cmd := exec.Command("cat")
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	id := mustIdentify(t, cmd.Process.Pid)
-	stdin.Close()
-	if err := cmd.Wait(); err != nil {
-		t.Fatal(err)
-	}
-	return id
-}
-
-func mustIdentify(t *testing.T, pid int) host.ProcessID {
-	t.Helper()
-	id, err := host.Identify(pid)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return id
 }

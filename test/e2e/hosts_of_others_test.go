@@ -85,7 +85,7 @@ func TestAFullStateDirectory(t *testing.T) {
 		b.want(0, "up", file)
 		fill(0)
 		killFunction(t, b, "full", "a")
-		b.shows("full", "cannot record that")
+		b.shows("full", "does not record that")
 		testenv.Must(t, os.Remove(ballast))
 		b.shows("full", "failed")
 		b.want(0, "down", "full")
