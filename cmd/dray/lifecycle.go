@@ -87,43 +87,61 @@ func (a *app) downCommand() *cobra.Command {
 			case all:
 				return a.downAll(cmd.Context(), n)
 			}
-			return a.down(cmd.Context(), n, argv[0])
+			return a.downOne(cmd.Context(), n, argv[0])
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "every chain of this host")
 	return cmd
 }
 
-// downAll takes every chain down that it can.
+// downAll takes every chain down that it can, until it is interrupted.
 func (a *app) downAll(ctx context.Context, n *node.Node) error {
 	list, err := n.List()
-	errs := []error{err}
+	errs, removed := []error{err}, []node.Removed{}
 	for _, found := range list {
-		if found.Condition != node.Foreign {
-			errs = append(errs, a.down(ctx, n, found.Chain))
+		if found.Condition == node.Foreign || ctx.Err() != nil {
+			continue
+		}
+		kept, err := a.down(ctx, n, found.Chain)
+		if errors.As(err, new(*node.AbsentError)) {
+			continue // another command has removed it
+		}
+		if errs = append(errs, err); err == nil {
+			removed = append(removed, node.Removed{Found: found, Removal: kept})
 		}
 	}
-	return errors.Join(errs...)
+	if a.json {
+		errs = append(errs, a.printJSON(schemaRemoved, map[string]any{"removed": removed}))
+	}
+	return errors.Join(append(errs, ctx.Err())...)
 }
 
-func (a *app) down(ctx context.Context, n *node.Node, name string) error {
+func (a *app) downOne(ctx context.Context, n *node.Node, name string) error {
 	started := time.Now()
-	kept, err := n.Down(ctx, name)
-	if err != nil {
+	kept, err := a.down(ctx, n, name)
+	if err != nil || !a.json {
 		return err
 	}
-	took := time.Since(started).Seconds()
-	if a.json {
-		return a.printJSON(schemaChain, struct {
-			Chain   string  `json:"chain"`
-			State   string  `json:"state"`
-			Seconds float64 `json:"seconds"`
-			node.Removal
-		}{name, "down", took, kept})
+	return a.printJSON(schemaChain, struct {
+		Chain   string  `json:"chain"`
+		State   string  `json:"state"`
+		Seconds float64 `json:"seconds"`
+		node.Removal
+	}{name, "down", time.Since(started).Seconds(), kept})
+}
+
+// down takes a chain down, and prints that unless it is to be a document.
+func (a *app) down(ctx context.Context, n *node.Node, name string) (node.Removal, error) {
+	started := time.Now()
+	kept, err := n.Down(ctx, name)
+	switch {
+	case err != nil:
+		a.warnOfKept(name, kept)
+	case !a.json:
+		fmt.Fprintf(a.out, "%s is down (%.2f s)\n", name, time.Since(started).Seconds())
+		a.printKept(kept)
 	}
-	fmt.Fprintf(a.out, "%s is down (%.2f s)\n", name, took)
-	a.printKept(kept)
-	return nil
+	return kept, err
 }
 
 func (a *app) gcCommand() *cobra.Command {

@@ -3,13 +3,20 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/drayage/dray/internal/node"
 	"github.com/drayage/dray/test/testenv"
 )
 
@@ -64,5 +71,63 @@ func TestGCOfLeftoversOnly(t *testing.T) {
 	}
 	if out := succeeds(t, "gc"); !strings.Contains(out, "removed broken, which was broken") || stays(filepath.Join(dir, "broken")) || stays(log) {
 		t.Errorf("gc: %s", out)
+	}
+}
+
+// TestDownAll takes down what it can, and prints one document.
+func TestDownAll(t *testing.T) {
+	left := map[string]string{"lock": "", "journal.jsonl": journalLeft}
+	dir := stateDir(t, map[string]map[string]string{"a": left, "b": {"lock": "", "journal.jsonl": journalUp, "state.json": "{"}, "mine": {"file": "precious"}})
+	interrupted, cancel := context.WithCancel(context.Background())
+	cancel()
+	var out, errs bytes.Buffer
+	if err := run(interrupted, []string{"down", "--all"}, &out, &errs); !errors.Is(err, context.Canceled) || out.Len() > 0 {
+		t.Errorf("interrupted: %v, %s", err, out.String())
+	}
+	var got struct {
+		Schema  string
+		Removed []node.Removed
+	}
+	text := succeeds(t, "down", "--all", "--json")
+	if err := json.Unmarshal([]byte(text), &got); err != nil || got.Schema != schemaRemoved || len(got.Removed) != 2 || len(got.Removed[1].SetAside) != 1 {
+		t.Errorf("%v:\n%s", err, text)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "mine", "file")); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestInterruptTwice: the first interrupt ends the work, the second dray itself, and says what
+// removes the rest.
+func TestInterruptTwice(t *testing.T) {
+	const waits = "DRAY_TEST_WAITS"
+	if os.Getenv(waits) != "" {
+		ctx, stop := interruptible()
+		defer stop()
+		fmt.Println("ready")
+		<-ctx.Done()
+		fmt.Println("interrupted")
+		select {}
+	}
+	program, err := os.Executable()
+	testenv.Must(t, err)
+	cmd := exec.Command(program, "-test.run=^TestInterruptTwice$")
+	cmd.Env = append(os.Environ(), waits+"=1")
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	out, err := cmd.StdoutPipe()
+	testenv.Must(t, err)
+	testenv.Must(t, cmd.Start())
+	limit := time.AfterFunc(testenv.Patient(time.Minute), func() { _ = cmd.Process.Kill() })
+	defer limit.Stop()
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if lines.Text() == "ready" || lines.Text() == "interrupted" {
+			testenv.Must(t, cmd.Process.Signal(os.Interrupt))
+		}
+	}
+	_ = cmd.Wait() // its status is judged
+	if code := cmd.ProcessState.ExitCode(); code != 130 || !strings.Contains(errs.String(), "`dray gc` removes what is left") {
+		t.Errorf("status %d: %s", code, errs.String())
 	}
 }

@@ -82,7 +82,7 @@ func (n *Node) collectOne(ctx context.Context, name string, conditions []Conditi
 		defer l.Close()
 	}
 	var exists *ExistsError
-	var absent *absentError
+	var absent *AbsentError
 	if errors.As(err, &exists) || errors.As(err, &absent) || err == nil && !slices.Contains(conditions, found.Condition) {
 		return nil, nil // another process handled it
 	}

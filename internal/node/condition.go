@@ -195,7 +195,7 @@ func (n *Node) hold(ctx context.Context, name string) (*os.File, Found, error) {
 		return nil, found, err
 	}
 	if found.Condition == Absent {
-		return nil, found, &absentError{name}
+		return nil, found, &AbsentError{name}
 	}
 	l, err := waitLock(ctx, n.lockFile(name), exclusive, lockPatience)
 	switch {
@@ -209,7 +209,7 @@ func (n *Node) hold(ctx context.Context, name string) (*os.File, Found, error) {
 		found, err = n.judge(name)
 	}
 	if err == nil && found.Condition == Absent {
-		err = &absentError{name}
+		err = &AbsentError{name}
 	}
 	if err != nil && l != nil {
 		l.Close()
@@ -218,10 +218,10 @@ func (n *Node) hold(ctx context.Context, name string) (*os.File, Found, error) {
 	return l, found, err
 }
 
-// absentError says that a chain does not exist, or no longer.
-type absentError struct{ chain string }
+// AbsentError says that a chain does not exist, or no longer.
+type AbsentError struct{ chain string }
 
-func (e *absentError) Error() string {
+func (e *AbsentError) Error() string {
 	return fmt.Sprintf("no chain %q here; `dray status` lists them", e.chain)
 }
 

@@ -119,7 +119,7 @@ func chainSpace(c *chain.Chain) uint64 {
 // clearLeftover removes a chain's leftovers, unless it is up or in use.
 func (n *Node) clearLeftover(ctx context.Context, name string) error {
 	l, found, err := n.hold(ctx, name)
-	var absent *absentError
+	var absent *AbsentError
 	if errors.As(err, &absent) {
 		return nil
 	}
