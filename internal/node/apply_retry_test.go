@@ -173,11 +173,7 @@ func TestApplyReportsTheSupervisorsError(t *testing.T) {
 // The signal for a change would end a supervisor of an older version.
 func TestApplyRefusesAnOlderSupervisor(t *testing.T) {
 	n := newNode(t)
-	supervisedPair(t, n)
-	l, err := n.Open("pair")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := published(t, n)
 	var status Status
 	path := filepath.Join(l.dir, fileStatus)
 	if err := readJSON(path, &status); err != nil {

@@ -175,19 +175,20 @@ func TestASupervisorWritesADamagedStatusAgain(t *testing.T) {
 	l := commit(t, n, c, p)
 	s, err := l.Supervise()
 	testenv.Must(t, err)
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
 	for name, damage := range damages {
 		damage(t, filepath.Join(l.dir, fileStatus))
-		for tries := 0; ; tries++ {
-			if _, supervised, err := l.Status(); err == nil && supervised {
-				break
-			} else if tries == 1000 {
-				t.Errorf("%s: %v", name, err)
+		for {
+			_, supervised, err := l.Status()
+			if err == nil && supervised {
 				break
 			}
-			testenv.Must(t, host.Sleep(ctx, lockPoll))
+			if host.Sleep(ctx, lockPoll) != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
 		}
 	}
 	cancel()

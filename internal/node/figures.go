@@ -17,7 +17,7 @@ type Figures struct {
 }
 
 // Interface is a port that is an interface of its function, and what the kernel has
-// counted there; nil: the interface is gone.
+// counted there; nil: the interface is gone, or could not be looked at.
 type Interface struct {
 	Link, Function, Port string
 	Traffic              *host.Traffic
@@ -64,16 +64,14 @@ func (n *Node) figures(f *Figures) error {
 	if err != nil {
 		return err
 	}
-	if f.Functions, _, err = l.Status(); err != nil {
-		return err
-	}
-	f.Interfaces, err = l.interfaces()
+	f.Interfaces = l.interfaces()
+	f.Functions, _, err = l.Status()
 	return err
 }
 
 // interfaces are the ports that have an interface of their own, with one look into each
 // function's namespace.
-func (l *Live) interfaces() ([]Interface, error) {
+func (l *Live) interfaces() []Interface {
 	var all []Interface
 	names := map[string][]string{}
 	for _, link := range l.State.Plan.Links {
@@ -94,16 +92,14 @@ func (l *Live) interfaces() ([]Interface, error) {
 		if !ns.Exists() {
 			continue
 		}
-		read, err := ns.ReadTraffic(ports)
-		if err != nil {
-			return nil, err
+		if read, err := ns.ReadTraffic(ports); err == nil { // else it is not known
+			traffic[function] = read
 		}
-		traffic[function] = read
 	}
 	for i := range all {
 		if t, ok := traffic[all[i].Function][all[i].Port]; ok {
 			all[i].Traffic = &t
 		}
 	}
-	return all, nil
+	return all
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/test/testenv"
 )
@@ -52,17 +54,37 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// TestFiguresOfDamage: one chain's damage hides no other chain.
+// TestFiguresOfDamage: one chain's damage hides no other chain, and one function's namespace no
+// other function.
 func TestFiguresOfDamage(t *testing.T) {
 	n := newNode(t)
-	supervisedPair(t, n)
-	status := filepath.Join(n.dir("pair"), fileStatus)
-	whole, err := os.ReadFile(status)
-	testenv.Must(t, err)
-	testenv.Must(t, os.WriteFile(status, []byte("{"), 0o600))
+	l := published(t, n)
+	path := l.State.Sandboxes["a"].Netns.Path
+	testenv.Must(t, unix.Unmount(path, unix.MNT_DETACH))
+	testenv.Must(t, unix.Mount("/proc/self/ns/uts", path, "", unix.MS_BIND, ""))
 	all, err := n.Figures()
+	if err != nil || len(all) != 1 || all[0].Condition != Up || len(all[0].Interfaces) != 2 || all[0].Interfaces[0].Traffic != nil || all[0].Interfaces[1].Traffic == nil {
+		t.Errorf("%+v, %v", all, err)
+	}
+	testenv.Must(t, unix.Unmount(path, 0))
+	testenv.Must(t, os.WriteFile(filepath.Join(l.dir, fileStatus), []byte("{"), 0o600))
+	all, err = n.Figures()
 	if err != nil || len(all) != 1 || all[0].Condition != Broken || all[0].Functions != nil {
 		t.Errorf("%+v, %v", all, err)
 	}
-	testenv.Must(t, os.WriteFile(status, whole, 0o600))
+}
+
+// published is the pair with the status of a supervisor that does nothing.
+func published(t *testing.T, n *Node) *Live {
+	t.Helper()
+	c, p := planned(t, pairYAML)
+	l := commit(t, n, c, p)
+	_, err := l.Supervise()
+	testenv.Must(t, err)
+	t.Cleanup(func() {
+		testenv.Must(t, os.RemoveAll(filepath.Join(l.dir, fileStatus))) // down would end this process, its supervisor
+		_, err := n.Down(context.Background(), "pair")
+		testenv.Must(t, err)
+	})
+	return l
 }

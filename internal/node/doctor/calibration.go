@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/node"
 	"github.com/drayage/dray/internal/spec/inventory"
 )
@@ -122,17 +123,8 @@ func SaveCalibration(path string, calibration []inventory.Calibration) error {
 	if err != nil {
 		return fmt.Errorf("save calibration: %w", err)
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".calibration-")
-	if err != nil {
+	if err := host.ReplaceFileSynced(path, append(b, '\n'), 0o644); err != nil {
 		return fmt.Errorf("save calibration: %w", err)
-	}
-	_, err = f.Write(append(b, '\n'))
-	err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return fmt.Errorf("save calibration: %w", errors.Join(err, os.Remove(f.Name())))
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/drayage/dray/internal/spec/inventory"
+	"github.com/drayage/dray/test/testenv"
 )
 
 func sample() []inventory.Calibration {
@@ -47,6 +49,27 @@ func TestCalibrationRoundTrip(t *testing.T) {
 	}
 	if entries, _ := os.ReadDir(filepath.Dir(path)); len(entries) != 1 {
 		t.Errorf("files left: %v", entries)
+	}
+}
+
+// TestACalibrationTakesItsPlace, whatever is there.
+func TestACalibrationTakesItsPlace(t *testing.T) {
+	for name, damage := range testenv.Damages(`{"version":99}`) {
+		dir := t.TempDir()
+		path := CalibrationFile(dir)
+		damage(t, path)
+		if c, err := LoadCalibration(path); err == nil || c != nil {
+			t.Errorf("%s is read as %+v", name, c)
+		}
+		testenv.Must(t, SaveCalibration(path, sample()))
+		if c, err := LoadCalibration(path); err != nil || len(c) != len(sample()) {
+			t.Errorf("%s: %+v, %v", name, c, err)
+		}
+		damage(t, filepath.Join(dir, ranFile))
+		testenv.Must(t, MarkRun(dir, Transports.Key("veth")))
+		if known, err := ran(dir); err != nil || !slices.Contains(known, Transports.Key("veth")) {
+			t.Errorf("what has run, %s: %q, %v", name, known, err)
+		}
 	}
 }
 

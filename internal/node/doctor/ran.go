@@ -58,7 +58,7 @@ func MarkRun(stateDir string, keys ...string) error {
 	if err != nil {
 		return fmt.Errorf("note what has run: %w", err)
 	}
-	_, err = f.WriteString(added.String())
+	_, err = f.WriteString("\n" + added.String()) // after a line that a crash has cut off
 	return errors.Join(err, f.Close())
 }
 
@@ -75,7 +75,7 @@ func ran(stateDir string) ([]string, error) {
 	case err != nil:
 		return nil, fmt.Errorf("read what has run: %w", err)
 	}
-	return strings.Split(strings.TrimRight(string(b), "\n"), "\n"), nil
+	return strings.FieldsFunc(string(b), func(c rune) bool { return c == '\n' }), nil
 }
 
 // Recall adds the state directory's knowledge of this host to an inventory: usable
