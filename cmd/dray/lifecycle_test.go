@@ -9,14 +9,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/drayage/dray/internal/node"
+	"github.com/drayage/dray/internal/plan"
 	"github.com/drayage/dray/test/testenv"
 )
 
@@ -131,3 +134,55 @@ func TestInterruptTwice(t *testing.T) {
 		t.Errorf("status %d: %s", code, errs.String())
 	}
 }
+
+// TestCommandsOnDamagedState end soon, each for each file and damage, and leave no other chain
+// behind.
+func TestCommandsOnDamagedState(t *testing.T) {
+	dir := stateDir(t, nil)
+	text := strings.Replace(pairFile, "NAME", "pair", 1)
+	file, other := filepath.Join(t.TempDir(), "pair.yaml"), filepath.Join(t.TempDir(), "other.yaml")
+	testenv.Must(t, os.WriteFile(file, []byte(text), 0o600))
+	testenv.Must(t, os.WriteFile(other, []byte("nonsense"), 0o600))
+	a := &app{out: io.Discard, err: io.Discard}
+	n, err := a.node()
+	testenv.Must(t, err)
+	commands := [][]string{
+		{"status"}, {"status", "pair", "--json"}, {"logs", "pair", "a"}, {"exec", "pair", "a", "--", "true"}, {"metrics"}, {"apply", file, "--dry-run"}, {"apply", file},
+		{"up", file}, {"plan", file}, {"plan", other},
+	}
+	slow := []string{"apply", "up", "plan"} // they try runtimes and transports
+	for _, place := range []string{"pair/lock", "pair/journal.jsonl", "pair/chain.yaml", "pair/state.json", "pair/status.json", "pair/processes.json", "pair/broker.json", "pair/log/a.log", ".failed", ".damaged", ".lock", ".measuring", ".ran", "calibration.json"} {
+		for name, damage := range testenv.Damages(`{"version":99}`) {
+			if place == "pair/log/a.log" && name == "huge" {
+				continue // it is printed
+			}
+			job, err := a.read(context.Background(), file, false)
+			testenv.Must(t, err)
+			live, err := n.Create(context.Background(), "up", job.Chain, job.Source, &plan.Plan{Chain: "pair", Functions: []plan.Function{{Name: "a", Runtime: "process"}}})
+			testenv.Must(t, err)
+			testenv.Must(t, live.Commit())
+			testenv.Must(t, os.MkdirAll(filepath.Join(dir, "pair", "log"), 0o711))
+			damage(t, filepath.Join(dir, place))
+			for _, command := range commands {
+				if slices.Contains(slow, command[0]) && name != "garbage" && name != "a named pipe" {
+					continue
+				}
+				ctx, cancel := context.WithTimeout(context.Background(), testenv.Patient(time.Minute))
+				err := run(ctx, command, io.Discard, io.Discard)
+				if ctx.Err() != nil || command[0] == "status" && err != nil || command[0] == "up" && err == nil {
+					t.Errorf("%s is %s: dray %q: %v, %v", place, name, command, err, ctx.Err())
+				}
+				cancel()
+			}
+			succeeds(t, "down", "pair")
+			testenv.Must(t, os.RemoveAll(filepath.Join(dir, place)))
+		}
+	}
+}
+
+const pairFile = `
+apiVersion: drayage/v1
+kind: Chain
+name: NAME
+functions: [{name: a, runtime: process}]
+`

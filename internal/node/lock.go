@@ -104,8 +104,8 @@ func touch(path string) error {
 // fileLocked is the lock of the state directory.
 const fileLocked = ".lock"
 
-// ownFile is the path of a file of the state directory itself. What is in its place and no
-// file is moved away.
+// ownFile is the path of a file of the state directory itself. Anything that is not a
+// regular file is moved away.
 func (n *Node) ownFile(name string) (string, error) {
 	path := filepath.Join(n.StateDir, name)
 	info, err := os.Lstat(path)

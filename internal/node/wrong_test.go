@@ -30,7 +30,7 @@ func TestDifferenceOfFaults(t *testing.T) {
 		want     string
 	}{
 		"an interface":                    {pairYAML, pairYAML, down, "replace link ab: port b.p0 is down"},
-		"beside a native port":            {native("1"), native("1"), down, "keep link ab: port b.p0 is down; it cannot be made again while the chain is up: function a has opened its native port p0"},
+		"next to a native port":           {native("1"), native("1"), down, "keep link ab: port b.p0 is down; it cannot be made again while the chain is up: function a has opened its native port p0"},
 		"with another change":             {native("1"), native("1") + "paths: [{name: p, from: a.p0, to: b.p0, requires: {latency: 1ms}}]\n", down, "keep link ab: port b.p0 is down; it cannot be made again while the chain is up: function a has opened its native port p0, add path p"},
 		"with a change of the link":       {native("1"), strings.Replace(native("1"), "transport: bridge", "transport: bridge, requires: {latency: 1ms}", 1), down, "keep link ab, update link ab"},
 		"of a machine":                    {strings.Replace(pairYAML, command, "vm", 1), strings.Replace(pairYAML, command, "vm", 1), down, "keep link ab: port b.p0 is down; it cannot be made again while the chain is up: the virtual machine of function a"},
