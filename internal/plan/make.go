@@ -72,14 +72,14 @@ func (p *planner) make() (*Plan, error) {
 	for i := range p.chain.Links {
 		p.planLink(&p.chain.Links[i])
 	}
-	for i := range p.chain.Paths {
-		p.planPath(&p.chain.Paths[i])
-	}
 	p.here(p.checkHugePages)
 	p.assignLinkCPUs()
 	p.assignIPs()
 	p.assignMACs()
 	p.checkStations()
+	for i := range p.chain.Paths {
+		p.planPath(&p.chain.Paths[i]) // which compares addresses
+	}
 	p.warnOfPaths()
 	return p.result()
 }

@@ -40,23 +40,25 @@ func (p *Plan) betweenHosts(l *Link) (most int, crosses bool) {
 }
 
 // tunnelled says which links of a path carry its packets inside GTP-U: those between the end
-// that has the tunnels and the function with the address that they lead to, or all if no
-// function has it.
+// that has the tunnels and the function with the address that they lead to. If no port on the
+// path has that address, the end's neighbour has it in its program.
 func (p *Plan) tunnelled(path Path) []bool {
 	inside := make([]bool, len(path.Steps))
-	for i := range path.Steps {
-		if path.GTPU == nil {
-			break
-		}
-		at, next := i, path.Steps[i].In.Function
-		if path.GTPU.At == chain.SideTo { // from the path's other end
-			at = len(path.Steps) - 1 - i
-			next = path.Steps[at].Out.Function
-		}
-		inside[at] = true
-		if p.hasAddress(next, path.GTPU.To) {
-			break
-		}
+	if path.GTPU == nil {
+		return inside
+	}
+	steps := slices.Clone(path.Steps) // from the end that has the tunnels
+	next := func(s chain.Step) string { return s.In.Function }
+	if path.GTPU.At == chain.SideTo {
+		slices.Reverse(steps)
+		next = func(s chain.Step) string { return s.Out.Function }
+	}
+	last := max(0, slices.IndexFunc(steps, func(s chain.Step) bool { return p.hasAddress(next(s), path.GTPU.To) }))
+	for i := range last + 1 {
+		inside[i] = true
+	}
+	if path.GTPU.At == chain.SideTo {
+		slices.Reverse(inside)
 	}
 	return inside
 }
