@@ -41,7 +41,7 @@ type Dir[R any] struct {
 	Rescued error
 	layout  *Layout[R]
 	files   map[string][]byte // the other files that the results need
-	unlock  func()
+	lock    *os.File          // closed, it is unlocked
 }
 
 // fileLock is locked while a dray writes to the directory. It is for its user alone:
@@ -69,19 +69,32 @@ func (l *Layout[R]) Resume(path string) (*Dir[R], error) {
 }
 
 func (l *Layout[R]) open(path string, fill func(*Dir[R]) error) (*Dir[R], error) {
-	unlock, err := host.TryLockFile(filepath.Join(path, fileLock), unix.LOCK_EX)
+	lock, err := lockIn(path, unix.O_NOFOLLOW)
 	if errors.Is(err, host.ErrLocked) {
 		return nil, fmt.Errorf("%s: another dray is working in it (%w)", path, err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	d := &Dir[R]{Path: path, Done: map[string]bool{}, layout: l, unlock: unlock}
+	d := &Dir[R]{Path: path, Done: map[string]bool{}, layout: l, lock: lock}
 	if err := fill(d); err != nil {
-		unlock()
+		lock.Close()
 		return nil, err
 	}
 	return d, nil
+}
+
+// lockIn makes the lock's file in a directory, if it is missing, and locks it.
+func lockIn(dir string, flags int) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(dir, fileLock), os.O_RDWR|os.O_CREATE|flags, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := host.TryLock(f, unix.LOCK_EX); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
 }
 
 func (d *Dir[R]) begin(files map[string][]byte) error {
@@ -137,7 +150,7 @@ func (d *Dir[R]) resume() (err error) {
 
 // Close unlocks the directory.
 func (d *Dir[R]) Close() error {
-	defer d.unlock()
+	defer d.lock.Close()
 	return d.Sink.Close()
 }
 

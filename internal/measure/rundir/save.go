@@ -9,19 +9,18 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-
-	"golang.org/x/sys/unix"
-
-	"github.com/drayage/dray/internal/host"
+	"syscall"
 )
 
 // Save writes the run's state atomically. If somebody has removed the directory, or its
 // files, it writes them all again: the results of hours must not be lost with it. If that
-// is impossible, they go to a temporary directory.
+// is impossible, or another run or user has the directory now, they go to a temporary one.
 func (d *Dir[R]) Save() error {
-	err := d.save()
-	if err == nil && d.whole() {
-		return nil
+	var err error
+	if d.holds(d.Path) {
+		if err = d.save(); err == nil && d.whole() {
+			return nil
+		}
 	}
 	lost := d.Path
 	if again := d.rescue(lost); again == nil {
@@ -47,10 +46,52 @@ func (d *Dir[R]) save() error {
 		return err
 	}
 	path := filepath.Join(d.Path, d.layout.StateFile)
-	if err := os.WriteFile(path+".new", append(text, '\n'), 0o644); err != nil {
+	_ = os.Remove(path + ".new") // of a dray that was killed
+	if err := create(path+".new", append(text, '\n')); err != nil {
 		return err
 	}
 	return os.Rename(path+".new", path)
+}
+
+// create writes a new file, through no link.
+func create(path string, content []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	return errors.Join(err, f.Close())
+}
+
+// holds reports whether the lock of the directory at path is this run's.
+func (d *Dir[R]) holds(path string) bool {
+	own, err := d.lock.Stat()
+	there, absent := os.Lstat(filepath.Join(path, fileLock))
+	return err == nil && absent == nil && os.SameFile(own, there)
+}
+
+// occupy locks a directory for the run, unless it is another run's or another user's.
+func (d *Dir[R]) occupy(path string) error {
+	if d.holds(path) {
+		return nil
+	}
+	is, err := os.Lstat(path)
+	if err != nil {
+		return err
+	}
+	if owner, ok := is.Sys().(*syscall.Stat_t); !is.IsDir() || !ok || int(owner.Uid) != os.Geteuid() {
+		return fmt.Errorf("%s is not a directory of this user", path)
+	}
+	lock, err := lockIn(path, os.O_EXCL)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%s has another run: %w", path, err)
+	}
+	if err != nil {
+		return err
+	}
+	d.lock.Close()
+	d.lock = lock
+	return nil
 }
 
 // whole reports whether the directory has all files of the run.
@@ -68,14 +109,8 @@ func (d *Dir[R]) rescue(path string) error {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return err
 	}
-	lock := filepath.Join(path, fileLock)
-	if _, err := os.Lstat(lock); errors.Is(err, fs.ErrNotExist) {
-		unlock, err := host.TryLockFile(lock, unix.LOCK_EX)
-		if err != nil {
-			return err
-		}
-		d.unlock()
-		d.unlock = unlock
+	if err := d.occupy(path); err != nil {
+		return err
 	}
 	d.Path = path
 	if err := d.writeKnown(); err != nil {
@@ -94,7 +129,7 @@ func (d *Dir[R]) writeKnown() error {
 		if _, err := os.Stat(path); err == nil {
 			continue
 		}
-		if err := os.WriteFile(path, content, 0o644); err != nil {
+		if err := create(path, content); err != nil {
 			return err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/test/testenv"
 )
 
 // TestARemovedDirectoryIsWrittenAgain with all that was in it, and the run continues there.
@@ -56,6 +57,72 @@ func TestABlockedDirectoryGivesWayToAnother(t *testing.T) {
 		t.Errorf("%v, in %s", s.Rescued, s.Path)
 	}
 	wantWhole(t, "blocked", s.Path)
+}
+
+// TestADirectoryOfOthersIsLeftAlone: a run whose directory is gone writes nothing into one
+// that another run, or another user, has made in its place.
+func TestADirectoryOfOthersIsLeftAlone(t *testing.T) {
+	another := func(t *testing.T, dir string) (still func() bool) {
+		s, err := layout.Begin(dir, &state{Name: "another"}, nil)
+		must(t, err)
+		must(t, s.Close()) // it has finished, or was killed
+		return func() bool {
+			s, err := layout.Resume(dir)
+			must(t, err)
+			must(t, s.Close())
+			return s.Run.Name == "another"
+		}
+	}
+	stranger := func(t *testing.T, dir string) (still func() bool) {
+		testenv.Root(t)
+		must(t, os.Mkdir(dir, 0o755))
+		must(t, os.Lchown(dir, 12345, 12345))
+		return func() bool {
+			entries, err := os.ReadDir(dir)
+			must(t, err)
+			return len(entries) == 0
+		}
+	}
+	linked := func(t *testing.T, dir string) (still func() bool) {
+		must(t, os.Symlink(t.TempDir(), dir))
+		return func() bool {
+			entries, err := os.ReadDir(dir)
+			must(t, err)
+			return len(entries) == 0
+		}
+	}
+	for name, put := range map[string]func(*testing.T, string) func() bool{"another run": another, "another user": stranger, "a link": linked} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("TMPDIR", t.TempDir())
+			dir := filepath.Join(t.TempDir(), "run")
+			s := begun(t, dir)
+			must(t, s.Sink.Write(record.Trial{ID: "before", Run: "x"}))
+			must(t, os.RemoveAll(dir))
+			still := put(t, dir)
+			for _, id := range []string{"between", "after"} {
+				must(t, s.Save())
+				must(t, s.Sink.Write(record.Trial{ID: id, Run: "x"}))
+			}
+			must(t, s.Close())
+			if s.Path == dir || s.Rescued == nil || !still() {
+				t.Errorf("%v, in %s", s.Rescued, s.Path)
+			}
+			wantWhole(t, name, s.Path)
+		})
+	}
+}
+
+// TestSaveFollowsNoLink that another user has made in the run's directory.
+func TestSaveFollowsNoLink(t *testing.T) {
+	dir, victim := filepath.Join(t.TempDir(), "run"), filepath.Join(t.TempDir(), "victim")
+	s := begun(t, dir)
+	must(t, os.WriteFile(victim, []byte("whole"), 0o644))
+	must(t, os.Symlink(victim, filepath.Join(dir, layout.StateFile+".new")))
+	must(t, s.Save())
+	must(t, s.Close())
+	if text, err := os.ReadFile(victim); err != nil || string(text) != "whole" || s.Rescued != nil || s.Path != dir {
+		t.Errorf("%q, %v; %v in %s", text, err, s.Rescued, s.Path)
+	}
 }
 
 func begun(t *testing.T, dir string) *Dir[state] {
