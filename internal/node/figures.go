@@ -75,12 +75,11 @@ func (l *Live) interfaces() []Interface {
 	var all []Interface
 	names := map[string][]string{}
 	for _, link := range l.State.Plan.Links {
-		driver, err := l.node.driver(link.Transport)
-		if err != nil || driver.Caps().SameNetns {
-			continue
-		}
 		for _, e := range link.Ends {
-			if e.Uplink == "" && e.Face == chain.FaceNetdev && l.State.Sandboxes[e.Function] != nil {
+			if e.Uplink != "" || e.Face != chain.FaceNetdev || l.State.Sandboxes[e.Function] == nil {
+				continue
+			}
+			if made, _ := l.hasInterface(link, e); made {
 				all = append(all, Interface{Link: link.Name, Function: e.Function, Port: e.Port})
 				names[e.Function] = append(names[e.Function], e.Port)
 			}

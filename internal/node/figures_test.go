@@ -12,7 +12,15 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/drayage/dray/internal/function/process"
+	"github.com/drayage/dray/internal/function/runtime"
 	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/link/loopback"
+	"github.com/drayage/dray/internal/link/transport"
+	"github.com/drayage/dray/internal/link/veth"
+	"github.com/drayage/dray/internal/plan"
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/inventory"
 	"github.com/drayage/dray/test/testenv"
 )
 
@@ -87,4 +95,44 @@ func published(t *testing.T, n *Node) *Live {
 		testenv.Must(t, err)
 	})
 	return l
+}
+
+// machine is a runtime that boots.
+type machine struct {
+	runtime.Runtime
+	runtime.Booter
+}
+
+func (machine) Name() chain.RuntimeName { return chain.RuntimeVM }
+
+// TestPortsThatAreInterfaces: a VM's port that a switch reaches by a socket is none, and the
+// interface of a VM's other ports is in the guest.
+func TestPortsThatAreInterfaces(t *testing.T) {
+	n := &Node{
+		Transports: []transport.Driver{transport.Define("switch", inventory.Caps{Machines: true}, nil, nil), veth.New(), loopback.New()},
+		Runtimes:   []runtime.Runtime{machine{}, process.New()},
+	}
+	for _, test := range []struct {
+		transport string
+		runtime   chain.RuntimeName
+		counts    bool // there is an interface to read
+		own       bool // and it is the function's own
+	}{
+		{"veth", chain.RuntimeProcess, true, true},
+		{"veth", chain.RuntimeVM, true, false},
+		{"switch", chain.RuntimeProcess, true, true},
+		{"switch", chain.RuntimeVM, false, false},
+		{"loopback", chain.RuntimeProcess, false, false},
+	} {
+		link := plan.Link{Name: "ab", Transport: test.transport, Ends: []plan.End{{Function: "a", Port: "p0", Face: chain.FaceNetdev}, {Uplink: "eth0"}}}
+		l := &Live{
+			Chain: &chain.Chain{Functions: []chain.Function{{Name: "a", Runtime: test.runtime}}},
+			State: State{Plan: &plan.Plan{Links: []plan.Link{link}}, Sandboxes: map[string]*runtime.Sandbox{"a": {Netns: host.Netns{Path: "/nowhere"}}}},
+			node:  n,
+		}
+		all := l.interfaces()
+		if own := l.ownInterface(link, link.Ends[0]); (len(all) == 1) != test.counts || own != test.own {
+			t.Errorf("%+v: %+v, own %v", test, all, own)
+		}
+	}
 }

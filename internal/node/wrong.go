@@ -87,14 +87,22 @@ func (l *Live) portFault(link plan.Link, e plan.End) string {
 
 // ownInterface reports whether a port has an interface of its own, which this host makes.
 func (l *Live) ownInterface(link plan.Link, e plan.End) bool {
+	made, machine := l.hasInterface(link, e)
+	return made && !machine
+}
+
+// hasInterface reports whether a port has an interface in its function's namespace, and
+// whether that leads to a virtual machine. A switch that reaches a machine directly has a
+// socket there instead.
+func (l *Live) hasInterface(link plan.Link, e plan.End) (made, machine bool) {
 	driver, err := l.node.driver(link.Transport)
 	f := l.Chain.Function(e.Function)
 	if err != nil || f == nil || driver.Caps().SameNetns {
-		return false
+		return false, false
 	}
 	rt, err := l.node.runtime(f.Runtime)
-	_, machine := rt.(runtime.Booter)
-	return err == nil && !machine
+	_, machine = rt.(runtime.Booter)
+	return err == nil && !(machine && driver.Caps().Machines), machine
 }
 
 // link is what is wrong with a link: one of its ports, or the function that had it.
