@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/inventory"
+	"github.com/drayage/dray/internal/spec/parse"
 )
 
 // star makes a chain of n links, each from the function "hub" to a different function.
@@ -78,6 +80,50 @@ func TestAddressesRunOut(t *testing.T) {
 	c.Functions[0].Tuns = []chain.Tun{{Name: "all", IP: prefix("198.18.0.1/15")}}
 	if v := mustViolate(t, c, loadInventory(t, "vm2")); v.Subject != "link f0" || !strings.Contains(v.Reason, "198.18.0.0/15 has no room for another 2 ports") {
 		t.Errorf("%+v", v)
+	}
+}
+
+// TestALinkOutgrowsItsSubnet: what helps is another subnet, which the file names, or the planner
+// assigns once the chain is down.
+func TestALinkOutgrowsItsSubnet(t *testing.T) {
+	for fix, named := range map[string]map[string]parse.Position{
+		"take the chain down and up again, which assigns addresses of a larger subnet: dray down pair": nil,
+		"give the port an ip, or the other ports a larger subnet":                                      {"ip": {Line: 7}},
+	} {
+		c := pair()
+		c.Functions, c.Links[0].Ends = c.Functions[:1], nil
+		c.Functions[0].Ports = nil
+		for i := range 255 {
+			p := port(fmt.Sprintf("p%d", i))
+			if i < 254 { // as it came up
+				p.IP, p.FieldPos = netip.PrefixFrom(netip.AddrFrom4([4]byte{198, 18, 0, byte(i + 1)}), 24), named
+			}
+			c.Functions[0].Ports = append(c.Functions[0].Ports, p)
+			c.Links[0].Ends = append(c.Links[0].Ends, end("a", p.Name))
+		}
+		v := mustViolate(t, c, loadInventory(t, "vm2"))
+		if v.Constraint != "ip of a.p254" || v.Fix != fix {
+			t.Errorf("%+v", v)
+		}
+	}
+}
+
+// TestTwoChainsOfManyPortsShareAnUplink: the subnet has room for the ports of the other chain.
+func TestTwoChainsOfManyPortsShareAnUplink(t *testing.T) {
+	c, inv := pair(), loadInventory(t, "vm2")
+	c.Functions, c.Links[0].Ends = []chain.Function{function("hub")}, []chain.End{{Uplink: "eth0"}}
+	var of []netip.Addr
+	for i := range 200 {
+		name := fmt.Sprintf("p%d", i)
+		c.Functions[0].Ports = append(c.Functions[0].Ports, port(name))
+		c.Links[0].Ends = append(c.Links[0].Ends, end("hub", name))
+		of = append(of, netip.AddrFrom4([4]byte{198, 18, 0, byte(i + 1)}))
+	}
+	inv.Interfaces[0].Stations = []inventory.Station{{Chain: "one", IPs: of}}
+	for _, e := range mustPlan(t, c, inv).Links[0].Ends[1:] {
+		if e.IP.Bits() != 23 || slices.Contains(of, e.IP.Addr()) {
+			t.Errorf("%s has %s", e, e.IP)
+		}
 	}
 }
 

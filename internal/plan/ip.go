@@ -45,18 +45,22 @@ func (p *planner) assignIPs() {
 	}
 	stations := p.stations()
 	for i := range p.plan.Links {
+		others := 0 // that the link's subnet may have
 		for _, s := range stations[p.plan.Links[i].uplink()] {
 			for _, ip := range s.IPs {
 				a.used[ip] = true
+				if benchmarking.Contains(ip) {
+					others++
+				}
 			}
 		}
-		p.assignLinkIPs(&p.chain.Links[i], &p.plan.Links[i], a)
+		p.assignLinkIPs(&p.chain.Links[i], &p.plan.Links[i], others, a)
 	}
 }
 
-func (p *planner) assignLinkIPs(l *chain.Link, link *Link, a *addresses) {
+func (p *planner) assignLinkIPs(l *chain.Link, link *Link, others int, a *addresses) {
 	v := Violation{Subject: "link " + l.Name, Constraint: "ip", Pos: l.Pos, Hard: true}
-	subnet, ok := linkSubnet(link, a)
+	subnet, ok := linkSubnet(link, others, a)
 	if !ok {
 		v.Reason = fmt.Sprintf("%s has no room for another %s", benchmarking, ports(len(link.Ends)))
 		v.Fix = "give the link's ports ip addresses"
@@ -73,25 +77,40 @@ func (p *planner) assignLinkIPs(l *chain.Link, link *Link, a *addresses) {
 			v.Constraint = "ip of " + e.String()
 			v.Reason = fmt.Sprintf("%s has no free address left", subnet)
 			v.Fix = "give the port an ip, or the other ports a larger subnet"
+			if !p.namesIP(l) { // the ports have kept the addresses that they were assigned
+				v.Fix = fmt.Sprintf("take the chain down and up again, which assigns addresses of a larger subnet: dray down %s", p.chain.Name)
+			}
 			p.violate(v)
 			return
 		}
 		e.IP = netip.PrefixFrom(addr, subnet.Bits())
-		if hasUplink(l) {
+		if link.uplink() != "" {
 			p.warn("link %s: %s has no ip in the chain file and gets %s; hosts behind the uplink must be in that subnet", l.Name, e, e.IP)
 		}
 	}
 }
 
-// linkSubnet is the subnet of the first address named on the link, or else the next
-// free one.
-func linkSubnet(link *Link, a *addresses) (netip.Prefix, bool) {
+// namesIP reports whether the chain's file names an address on a link. A chain that is up has
+// the addresses of its ports, too.
+func (p *planner) namesIP(l *chain.Link) bool {
+	return slices.ContainsFunc(l.Ends, func(e chain.End) bool {
+		if e.IsUplink() {
+			return false
+		}
+		_, named := p.chain.Function(e.Function).Port(e.Port).FieldPos["ip"]
+		return named
+	})
+}
+
+// linkSubnet is the subnet of the first address named on the link, or else the next free one
+// that has room for the link's ports and others.
+func linkSubnet(link *Link, others int, a *addresses) (netip.Prefix, bool) {
 	for _, e := range link.Ends {
 		if e.IP.IsValid() {
 			return e.IP.Masked(), true
 		}
 	}
-	return a.nextSubnet(len(link.Ends))
+	return a.nextSubnet(len(link.Ends) + others)
 }
 
 // nextSubnet is the next subnet for a number of ports that overlaps no address of the
@@ -156,5 +175,3 @@ func lastAddr(p netip.Prefix) netip.Addr {
 	addr, _ := netip.AddrFromSlice(b)
 	return addr
 }
-
-func hasUplink(l *chain.Link) bool { return slices.ContainsFunc(l.Ends, chain.End.IsUplink) }
