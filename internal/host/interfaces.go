@@ -40,7 +40,8 @@ func Uplinks() ([]inventory.Interface, error) {
 	for i := range interfaces {
 		name := interfaces[i].Name
 		interfaces[i].VFs = free[name]
-		interfaces[i].Stations = []inventory.Station{{IPs: states[name].addresses}}
+		interfaces[i].Network = states[name].network
+		interfaces[i].Stations = []inventory.Station{{IPs: states[name].addresses, MAC: states[name].mac}}
 	}
 	return interfaces, nil
 }

@@ -18,7 +18,9 @@ type hostLink struct {
 	carrier   bool
 	mtu       int
 	master    bool // it is a port of a bridge or a bond
+	mac       string
 	addresses []netip.Addr
+	network   string // the bridge or bond that it is a port of, or else its own name
 }
 
 // hostLinks are the interfaces of the host's namespace, by name.
@@ -36,7 +38,10 @@ func hostLinks() (map[string]hostLink, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list host addresses: %w", err)
 	}
-	of := map[int][]netip.Addr{} // by index
+	byIndex, of := map[int]netlink.Link{}, map[int][]netip.Addr{}
+	for _, l := range links {
+		byIndex[l.Attrs().Index] = l
+	}
 	for _, a := range addresses {
 		if ip, ok := netip.AddrFromSlice(a.IP); ok {
 			of[a.LinkIndex] = append(of[a.LinkIndex], ip.Unmap())
@@ -46,10 +51,27 @@ func hostLinks() (map[string]hostLink, error) {
 	for _, l := range links {
 		a := l.Attrs()
 		all[a.Name] = hostLink{
-			up: a.Flags&net.FlagUp != 0, carrier: carries(a), mtu: a.MTU, master: a.MasterIndex != 0, addresses: of[a.Index],
+			up: a.Flags&net.FlagUp != 0, carrier: carries(a), mtu: a.MTU, master: a.MasterIndex != 0,
+			mac: a.HardwareAddr.String(), addresses: of[a.Index], network: networkOf(l, byIndex),
 		}
 	}
 	return all, nil
+}
+
+// networkOf names the bridge or bond above an interface, or else the interface. The ports of
+// a bridge with VLANs can be in different networks.
+func networkOf(l netlink.Link, byIndex map[int]netlink.Link) string {
+	const deepest = 8 // as in the kernel
+	for range deepest {
+		above := byIndex[l.Attrs().MasterIndex]
+		bridge, isBridge := above.(*netlink.Bridge)
+		_, isBond := above.(*netlink.Bond)
+		if !isBond && (!isBridge || bridge.VlanFiltering != nil && *bridge.VlanFiltering) {
+			break
+		}
+		l = above
+	}
+	return l.Attrs().Name
 }
 
 // whyNotFree says why a virtual function cannot become a port; empty: it can. An

@@ -20,7 +20,8 @@ type claims struct {
 }
 
 // claims are those of this node's chains other than self. A chain's ports answer until it
-// has been removed. Only root sees any chain.
+// has been removed. Only root sees any chain. A chain whose state cannot be read claims
+// nothing, although its ports may answer, until `dray down` or `dray gc` removes it.
 func (n *Node) claims(self string) (claims, error) {
 	c := claims{map[string][]int{}, map[string][]inventory.Station{}}
 	list, err := n.List()
@@ -62,7 +63,8 @@ func (n *Node) LeaveOutClaimed(inv *inventory.Inventory, self string) error {
 }
 
 // checkClaimed rejects what a plan for a chain takes that another chain has since got: CPUs,
-// and the addresses of links on an interface of the host.
+// and the addresses of links on an interface of the host. Of two that begin at once, one on a
+// bridge and one on its port, both go on.
 func (n *Node) checkClaimed(name string, cpus []int, links []plan.Link) error {
 	claimed, err := n.claims(name)
 	if err != nil {

@@ -3,6 +3,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -103,11 +104,15 @@ func (p *planner) checkStations() {
 	}
 }
 
-// stations are what is known to be on the host's interfaces.
+// stations are what is known to be on the networks of the host's interfaces.
 func (p *planner) stations() map[string][]inventory.Station {
-	all := map[string][]inventory.Station{}
+	on, all := map[string][]inventory.Station{}, map[string][]inventory.Station{}
 	for _, i := range p.inv.Interfaces {
-		all[i.Name] = i.Stations
+		network := cmp.Or(i.Network, i.Name)
+		on[network] = append(on[network], i.Stations...)
+	}
+	for _, i := range p.inv.Interfaces {
+		all[i.Name] = on[cmp.Or(i.Network, i.Name)]
 	}
 	return all
 }

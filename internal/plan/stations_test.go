@@ -20,7 +20,7 @@ func uplinked() (*chain.Chain, *inventory.Inventory) {
 	c.Functions, c.Links[0].Ends = c.Functions[:1], []chain.End{end("a", "p0"), {Uplink: "eth0"}}
 	inv := vfHost()
 	inv.Interfaces[0].Stations = []inventory.Station{
-		{IPs: []netip.Addr{netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("2001:db8::2")}},
+		{IPs: []netip.Addr{netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("2001:db8::2")}, MAC: "02:00:00:00:00:02"},
 		{Chain: "one", Port: "upf.n6", IPs: []netip.Addr{netip.MustParseAddr("192.0.2.10")}, MAC: "02:00:00:00:00:0a"},
 		{Chain: "auto", Port: "upf.n6", IPs: []netip.Addr{netip.MustParseAddr("198.18.0.1")}},
 	}
@@ -38,6 +38,7 @@ func TestStations(t *testing.T) {
 		"2001:db8::10/64":   "",
 		"192.0.2.11/24":     "",
 		"02:00:00:00:00:0a": "link ab: mac 02:00:00:00:00:0a of a.p0: the port upf.n6 of chain one has this address on eth0; give a.p0 another mac",
+		"02:00:00:00:00:02": "link ab: mac 02:00:00:00:00:02 of a.p0: this host has this address on eth0; give a.p0 another mac",
 		"02:00:00:00:00:0b": "",
 	} {
 		c, inv := uplinked()
@@ -68,4 +69,24 @@ func TestAssignedIPsAvoidStations(t *testing.T) {
 	if ip := mustPlan(t, c, inv).Links[0].Ends[0].IP; ip != prefix("198.18.0.2/24") {
 		t.Errorf("a.p0 gets %s", ip)
 	}
+}
+
+// TestStationsOfABridge: an interface has the stations of the bridge that it is a port of, and
+// of the bridge's other ports.
+func TestStationsOfABridge(t *testing.T) {
+	c, inv := uplinked()
+	inv.Interfaces[0].Network, inv.Interfaces[1].Network = "br0", "br0"
+	inv.Interfaces = append(inv.Interfaces, inventory.Interface{Name: "br0", Network: "br0", Stations: []inventory.Station{
+		{IPs: []netip.Addr{netip.MustParseAddr("192.0.2.1")}},
+	}})
+	for _, uplink := range []string{"eth0", "eth1"} {
+		for ip, want := range map[string]string{"192.0.2.1/24": "this host", "192.0.2.10/24": "the port upf.n6 of chain one"} {
+			c.Links[0].Ends[1].Uplink, c.Functions[0].Ports[0].IP = uplink, prefix(ip)
+			if v := mustViolate(t, c, inv); v.Reason != want+" has this address on "+uplink {
+				t.Errorf("%s on %s: %s", ip, uplink, v)
+			}
+		}
+	}
+	c.Links[0].Ends[1].Uplink, inv.Interfaces[2].VFs = "eth2", 1 // which is on its own
+	mustPlan(t, c, inv)
 }

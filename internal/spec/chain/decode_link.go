@@ -70,7 +70,7 @@ var requiresFields = []parse.Field[Requires]{
 }
 
 var uplinkFields = []parse.Field[End]{
-	parse.ReadField("uplink", "The name of the host interface. A port gets no address that the host itself or a port of another running chain has there.",
+	parse.ReadField("uplink", "The name of the host interface. A port gets no address that the host itself or a port of another running chain has there, or on the bridge or bond above it.",
 		schema.Pattern(interfacePattern.String()).With("not", schema.Schema{{Name: "pattern", Value: "^[.]+$"}}), decodeInterfaceName, func(e *End) *string { return &e.Uplink }).Must(),
 }
 

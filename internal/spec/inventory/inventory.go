@@ -35,7 +35,7 @@ func NotTried(name string) Item {
 	return Item{Name: name, Status: NeverRun, Reason: "not tried: only root can", Fix: "run dray doctor as root"}
 }
 
-// NotNeeded is the item for a thing that nobody asked about.
+// NotNeeded is the item for a thing that the chain does not need.
 func NotNeeded(name string) Item {
 	return Item{Name: name, Status: NeverRun, Reason: "not tried: the chain does not need it"}
 }
@@ -118,6 +118,9 @@ type Interface struct {
 	Up   bool   `json:"up"`
 	// VFs is the number of SR-IOV virtual functions that can become ports.
 	VFs int `json:"vfs,omitempty"`
+	// Network is the interface, or the bridge or bond above it, that all interfaces of one
+	// network have in common; empty: not known.
+	Network string `json:"-"`
 	// Stations are what this host is known to have on the interface's network: the host
 	// itself, and ports of running chains.
 	Stations []Station `json:"-"`
@@ -128,7 +131,7 @@ type Station struct {
 	Chain string // whose Port it is; empty: the host itself
 	Port  string // "function.port"
 	IPs   []netip.Addr
-	MAC   string // of a port
+	MAC   string
 }
 
 // String names the station.
