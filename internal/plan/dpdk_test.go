@@ -235,6 +235,9 @@ func TestMemoryOfDpdkApplications(t *testing.T) {
 		"-m fits":            {chain.Function{Memory: 64 * mi, Command: with("-m", "64", "--", "-m", "999")}, "", ""},
 		"-m does not fit":    {chain.Function{Memory: 64 * mi, Command: with("-m", "65", "--")}, "memory of 64Mi", "write memory: 65Mi or more"},
 		"-m of pages":        {chain.Function{HugePages: huge(20 * mi), Command: with("-m21")}, "hugepages of 20Mi", "write hugepages: {2Mi: 22Mi} or more"},
+		"-m of nothing":      {chain.Function{Memory: 64 * mi, Command: with("-m")}, "", ""},
+		"of two nodes fits":  {chain.Function{Memory: 64 * mi, Command: with("--socket-mem", "32,32")}, "", ""},
+		"of two nodes":       {chain.Function{Memory: 64 * mi, Command: with("--socket-mem=32,33")}, "memory of 64Mi", "write memory: 65Mi or more"},
 		"-m without a limit": {chain.Function{Command: with("-m", "4096")}, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -256,4 +259,35 @@ func TestMemoryOfDpdkApplications(t *testing.T) {
 	inv, pair := loadInventory(t, "vm2"), pair()
 	pair.Functions[0].Memory = 32 * mi
 	mustPlan(t, pair, inv)
+}
+
+// TestMemoryThatTwoApplicationsShare: the first end of a ring begins with half of its pages,
+// unless its command says with how many.
+func TestMemoryThatTwoApplicationsShare(t *testing.T) {
+	const mi = 1 << 20
+	for name, test := range map[string]struct {
+		first, second units.Bytes
+		command       []string
+		want          string // the violation's fix; empty: it is planned
+	}{
+		"enough":       {40 * mi, 20 * mi, nil, ""},
+		"too few":      {38 * mi, 20 * mi, nil, "write hugepages: {2Mi: 40Mi} or more"},
+		"named":        {38 * mi, 20 * mi, []string{"vnf", "$(DRAY_EAL)", "-m", "30"}, ""},
+		"more than is": {38 * mi, 20 * mi, []string{"vnf", "$(DRAY_EAL)", "-m", "39"}, "write hugepages: {2Mi: 40Mi} or more"},
+	} {
+		inv, c := loadInventory(t, "vm2"), pair()
+		devices(inv)
+		inv.Host.HugePages = []inventory.HugePg{{Size: 2 * mi, Total: 64, Free: 64}}
+		caps := &inv.Transport("direct").Caps
+		caps.HugePages, caps.OneUser = true, true
+		for i, limit := range []units.Bytes{test.first, test.second} {
+			c.Functions[i].Ports[0].Face, c.Functions[i].HugePages = chain.FaceDPDK, []chain.HugePages{{Size: 2 * mi, Limit: limit}}
+		}
+		c.Links[0].Transport, c.Functions[0].Command = "direct", test.command
+		if test.want == "" {
+			mustPlan(t, c, inv)
+		} else if v := mustViolate(t, c, inv); v.Subject != "function a" || v.Fix != test.want {
+			t.Errorf("%s: %+v", name, v)
+		}
+	}
 }

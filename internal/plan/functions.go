@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/drayage/dray/internal/spec/chain"
@@ -23,7 +24,6 @@ func (p *planner) placeFunctions() {
 		p.checkSCTP(f)
 		p.warnOfHugePages(f)
 		p.warnOfEAL(f)
-		p.checkEAL(f)
 		p.plan.Functions = append(p.plan.Functions, Function{
 			Name:    f.Name,
 			Runtime: f.Runtime,
@@ -118,13 +118,11 @@ func (p *planner) checkEAL(f *chain.Function) {
 	if f.Runtime == chain.RuntimeVM {
 		app.HugePages = []chain.HugePages{{Size: chain.VMPage, Limit: f.OwnPages()}}
 	}
-	reason := "a DPDK application needs more: EAL and the packets of two ports take 20 MB"
-	err := app.CheckMemory()
-	if err == nil {
-		reason, err = "its command asks EAL for more (-m)", app.CheckCommand(f.Command)
+	if p.sharesEAL(f) {
+		app.Vdevs = []dpdk.Vdev{{Driver: dpdk.NetMPRing}}
 	}
 	var little *dpdk.MemoryError
-	if !errors.As(err, &little) {
+	if !errors.As(app.CheckMemory(f.Command), &little) {
 		return
 	}
 	value := little.Needed.String()
@@ -135,10 +133,19 @@ func (p *planner) checkEAL(f *chain.Function) {
 	p.violate(Violation{
 		Subject:    "function " + f.Name,
 		Constraint: fmt.Sprintf("%s of %v", little.Limit, little.Has),
-		Reason:     reason,
+		Reason:     little.Why,
 		Fix:        fmt.Sprintf("write %s: %s or more", little.Limit, value),
 		Pos:        at(f.FieldPos, little.Limit, f.Pos),
 		Hard:       true,
+	})
+}
+
+// sharesEAL reports whether a function is the first end of a link whose other function uses its
+// huge pages, too.
+func (p *planner) sharesEAL(f *chain.Function) bool {
+	return slices.ContainsFunc(p.plan.Links, func(l Link) bool {
+		t := p.inv.Transport(l.Transport)
+		return t != nil && t.Caps.HugePages && t.Caps.OneUser && l.Ends[0].Function == f.Name
 	})
 }
 

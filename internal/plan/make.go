@@ -72,6 +72,9 @@ func (p *planner) make() (*Plan, error) {
 	for i := range p.chain.Links {
 		p.planLink(&p.chain.Links[i])
 	}
+	for i := range p.chain.Functions {
+		p.checkEAL(&p.chain.Functions[i])
+	}
 	p.here(p.checkHugePages)
 	p.assignLinkCPUs()
 	p.assignIPs()

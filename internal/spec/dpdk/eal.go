@@ -125,10 +125,10 @@ func (a Application) NeedsDriver() bool {
 // for the program and its scratch directories. Huge pages also come from memfds, on
 // demand, up to the function's limit.
 func (a Application) memory() ([]string, error) {
-	if err := a.CheckMemory(); err != nil {
-		return nil, err
-	}
-	if len(a.HugePages) == 0 {
+	if len(a.HugePages) == 0 { // otherwise only the plan checks them: with fewer, an application may run already
+		if err := a.CheckMemory(nil); err != nil {
+			return nil, err
+		}
 		bytes := uint64(defaultMemory)
 		if a.Memory > 0 {
 			bytes = uint64(a.Memory) / 4 * 3

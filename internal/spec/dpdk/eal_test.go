@@ -74,17 +74,25 @@ var (
 	pages     = []chain.HugePages{{Size: 2 << 20, Limit: 64 << 20}}
 )
 
+// TestEALOfFewPages: an application that runs with less than a plan allows now can still be
+// reached.
+func TestEALOfFewPages(t *testing.T) {
+	app := Application{CPUs: []int{0}, HugePages: []chain.HugePages{{Size: 2 << 20, Limit: 2 << 20}}}
+	if _, err := app.EAL(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestEALRefuses checks that an impossible setting is an error with its fix.
 func TestEALRefuses(t *testing.T) {
 	cases := map[string]Application{
-		"memory 32Mi is too little":    {CPUs: []int{0}, Memory: 32 << 20},
-		"hugepages 18Mi is too little": {CPUs: []int{0}, HugePages: []chain.HugePages{{Size: 2 << 20, Limit: 18 << 20}}},
-		"its file is unknown":          {CPUs: []int{0}, Vdevs: []Vdev{dray}},
-		"both use rings":               {CPUs: []int{0}, Vdevs: []Vdev{primary, secondary}, Driver: "/x", HugePages: pages},
-		"no other dpdk port":           {CPUs: []int{0}, Vdevs: []Vdev{dray, secondary}, Driver: "/x", HugePages: pages},
-		"huge pages of 2Mi":            {CPUs: []int{0}, Vdevs: []Vdev{primary}, Driver: "/x", HugePages: []chain.HugePages{pages[0], {Size: 1 << 30, Limit: 1 << 30}}},
-		"needs huge pages":             {CPUs: []int{0}, Vdevs: []Vdev{primary}, Driver: "/x"},
-		"DRAY_STATE":                   {CPUs: []int{0}, Vdevs: []Vdev{dray}, Driver: "/x", Ports: "/run/a b/ports"},
+		"memory 32Mi is too little": {CPUs: []int{0}, Memory: 32 << 20},
+		"its file is unknown":       {CPUs: []int{0}, Vdevs: []Vdev{dray}},
+		"both use rings":            {CPUs: []int{0}, Vdevs: []Vdev{primary, secondary}, Driver: "/x", HugePages: pages},
+		"no other dpdk port":        {CPUs: []int{0}, Vdevs: []Vdev{dray, secondary}, Driver: "/x", HugePages: pages},
+		"huge pages of 2Mi":         {CPUs: []int{0}, Vdevs: []Vdev{primary}, Driver: "/x", HugePages: []chain.HugePages{pages[0], {Size: 1 << 30, Limit: 1 << 30}}},
+		"needs huge pages":          {CPUs: []int{0}, Vdevs: []Vdev{primary}, Driver: "/x"},
+		"DRAY_STATE":                {CPUs: []int{0}, Vdevs: []Vdev{dray}, Driver: "/x", Ports: "/run/a b/ports"},
 	}
 	for want, app := range cases {
 		if got, err := app.EAL(); err == nil || !strings.Contains(err.Error(), want) {

@@ -23,49 +23,63 @@ const (
 type MemoryError struct {
 	Limit       string // the field of the chain file: "memory" or "hugepages"
 	Has, Needed units.Bytes
+	Why         string // the application needs so much
 }
 
 func (e *MemoryError) Error() string {
 	return fmt.Sprintf("%s %v is too little for a DPDK application: give it %v or more", e.Limit, e.Has, e.Needed)
 }
 
-// CheckMemory returns a *MemoryError if EAL cannot work within the function's limits.
-func (a Application) CheckMemory() error {
-	switch pages := a.pages(); {
-	case len(a.HugePages) > 0 && pages < leastPages:
-		return &MemoryError{Limit: "hugepages", Has: pages, Needed: leastPages}
-	case len(a.HugePages) == 0 && a.Memory > 0 && a.Memory < leastMemory:
-		return &MemoryError{Limit: "memory", Has: a.Memory, Needed: leastMemory}
+// CheckMemory returns a *MemoryError if EAL, with that command, cannot work within the
+// function's limits.
+func (a Application) CheckMemory(argv []string) error {
+	limit, has, least, asked := "hugepages", a.pages(), units.Bytes(leastPages), asked(argv)
+	why := "EAL and the packets of two ports take 20 MB"
+	switch {
+	case len(a.HugePages) == 0 && a.Memory == 0:
+		return nil
+	case len(a.HugePages) == 0:
+		limit, has, least = "memory", a.Memory, leastMemory
+	case a.Uses(NetMPRing) && asked == 0:
+		least, why = 2*leastPages, why+", and it begins with half of its huge pages"
+	}
+	switch {
+	case has < least:
+		return &MemoryError{Limit: limit, Has: has, Needed: least, Why: "a DPDK application needs more: " + why}
+	case asked > has:
+		return &MemoryError{Limit: limit, Has: has, Needed: asked, Why: "its command asks EAL for more (-m, --socket-mem)"}
 	}
 	return nil
 }
 
-// CheckCommand returns a *MemoryError if a command asks EAL itself for more memory than the
-// function has: by -m after Argument, of which EAL takes the last.
-func (a Application) CheckCommand(argv []string) error {
-	limit, has := "memory", a.Memory
-	if len(a.HugePages) > 0 {
-		limit, has = "hugepages", a.pages()
-	}
-	if asked := asked(argv); has > 0 && asked > has {
-		return &MemoryError{Limit: limit, Has: has, Needed: asked}
-	}
-	return nil
-}
-
-// asked is the memory of the last -m among EAL's arguments of a command; 0: none.
+// asked is the memory that a command asks EAL for: by the last -m among EAL's arguments, or,
+// for each NUMA node, by the last --socket-mem; 0: none.
 func asked(argv []string) (bytes units.Bytes) {
 	i := slices.Index(argv, Argument)
 	for ; i >= 0 && i < len(argv) && argv[i] != "--"; i++ {
-		value, given := strings.CutPrefix(argv[i], "-m")
-		if given && value == "" && i+1 < len(argv) {
-			value = argv[i+1]
-		}
-		if mebibytes, err := strconv.ParseUint(value, 10, 32); given && err == nil {
-			bytes = units.Bytes(mebibytes << 20)
+		for _, option := range []string{"-m", "--socket-mem"} {
+			value, given := strings.CutPrefix(argv[i], option)
+			if given && value == "" && i+1 < len(argv) {
+				value = argv[i+1]
+			}
+			if sum, ok := mebibytes(strings.TrimPrefix(value, "=")); given && ok {
+				bytes = sum
+			}
 		}
 	}
 	return bytes
+}
+
+// mebibytes is the sum of numbers with commas between them.
+func mebibytes(list string) (sum units.Bytes, ok bool) {
+	for _, word := range strings.Split(list, ",") {
+		n, err := strconv.ParseUint(word, 10, 32)
+		if err != nil {
+			return 0, false
+		}
+		sum += units.Bytes(n << 20)
+	}
+	return sum, true
 }
 
 // pages is the limit of the function's huge pages together.
