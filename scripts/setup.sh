@@ -127,6 +127,7 @@ missing_needs() {
 	if [ "$set" = test ]; then
 		[ -e /usr/include/zmq.h ] || echo "/usr/include/zmq.h libzmq3-dev"
 		[ -e /usr/include/netinet/sctp.h ] || echo "netinet/sctp.h libsctp-dev"
+		[ -e /usr/share/i18n/locales/de_DE ] || echo "/usr/share/i18n/locales/de_DE locales"
 		[ -e /usr/aarch64-linux-gnu/include/stdlib.h ] || echo "/usr/aarch64-linux-gnu/include/stdlib.h libc6-dev-arm64-cross"
 		# libFuzzer and the sanitizers of clang are a package of their own, and named after its version.
 		compgen -G "$(clang -print-resource-dir 2>/dev/null)/lib/linux/libclang_rt.fuzzer-*.a" >/dev/null ||

@@ -124,10 +124,13 @@ func (b *bench) command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
+// longest is the time limit of a command.
+const longest = 4 * time.Minute
+
 // dray runs the program to its end.
 func (b *bench) dray(args ...string) result {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), longest)
 	defer cancel()
 	return b.ended(b.command(ctx, args...))
 }

@@ -6,11 +6,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/drayage/dray/internal/result/report"
 	"github.com/drayage/dray/test/testenv"
@@ -96,8 +99,8 @@ func runOf(t *testing.T, dir string) report.Run {
 func TestARemovedDirectoryKeepsTheVerdict(t *testing.T) {
 	b := newBench(t)
 	out := filepath.Join(t.TempDir(), "out")
-	file := b.file(pair{Name: "removed", Requires: "{mtu: 1500}", Command: `[sleep, "1000"]`}.yaml())
-	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
+	file := b.file(pair{Name: "removed", Requires: "{mtu: 1500, min_bitrate: 1Mbps}", Command: `[sleep, "1000"]`}.yaml())
+	ctx, cancel := context.WithTimeout(context.Background(), longest)
 	defer cancel()
 	cmd := b.command(ctx, "run", file, "--rounds", "6", "--out", out)
 	var stdout, stderr bytes.Buffer
@@ -106,13 +109,31 @@ func TestARemovedDirectoryKeepsTheVerdict(t *testing.T) {
 	for len(benchRecords(t, out)) < 1 && ctx.Err() == nil {
 		time.Sleep(10 * time.Millisecond)
 	}
-	testenv.Must(t, os.RemoveAll(out))
+	pause(t, cmd.Process)
+	if run := runOf(t, out); !run.Finished.IsZero() {
+		t.Fatalf("the run has finished before its directory is removed: %+v", run)
+	}
+	testenv.Must(t, errors.Join(os.RemoveAll(out), cmd.Process.Signal(unix.SIGCONT)))
 	_ = cmd.Wait()
-	const verdict = "the one requirement met"
+	const verdict = "all 2 requirements met"
 	if code := cmd.ProcessState.ExitCode(); code != 0 || !strings.Contains(stdout.String(), verdict) || !strings.Contains(stderr.String(), "somebody removed files of "+out) {
 		t.Errorf("exit %d: %s\n%s", code, stdout.String(), stderr.String())
 	}
 	if again := b.want(0, "report", out); !strings.Contains(again.Stdout, verdict) {
 		t.Errorf("the directory shows %s", again)
+	}
+}
+
+// pause stops a process of this one, and returns when it has stopped.
+func pause(t *testing.T, p *os.Process) {
+	t.Helper()
+	testenv.Must(t, p.Signal(unix.SIGSTOP))
+	var status unix.WaitStatus
+	_, err := unix.Wait4(p.Pid, &status, unix.WUNTRACED, nil)
+	for errors.Is(err, unix.EINTR) {
+		_, err = unix.Wait4(p.Pid, &status, unix.WUNTRACED, nil)
+	}
+	if err != nil || !status.Stopped() {
+		t.Fatalf("process %d does not stop: status %v, %v", p.Pid, status, err)
 	}
 }

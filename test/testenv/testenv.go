@@ -39,6 +39,14 @@ func Program(t testing.TB, names ...string) {
 	}
 }
 
+// File skips a test that needs a file of a Debian package.
+func File(t testing.TB, name string) {
+	t.Helper()
+	if _, err := os.Stat(name); err != nil {
+		unmet(t, "needs the file "+name+": run scripts/setup.sh test")
+	}
+}
+
 // Kernel skips a test if a probe found its kernel feature missing. Set-up cannot
 // fix a kernel, so this never fails.
 func Kernel(t testing.TB, item inventory.Item) {
