@@ -113,7 +113,7 @@ man: build ## write the manual pages and shell completion below out/share
 	@bin/dray completion fish >out/share/fish/vendor_completions.d/dray.fish
 
 .PHONY: install
-install: man ## install programs, libdray, manual pages, completion and the unit of systemd below PREFIX (/usr/local)
+install: man install-unit ## install programs, libdray, manual pages, completion and the unit of systemd below PREFIX (/usr/local)
 	@$(say) 'installing below $(DESTDIR)$(PREFIX)'
 	@scripts/step.sh 'configure out/install' meson setup $$([ ! -d out/install ] || echo --reconfigure) --prefix=$(abspath $(PREFIX)) --libdir=$(LIBDIR) -Dbuildtype=release out/install dataplane/port
 	@scripts/step.sh 'build out/install' ninja -C out/install
@@ -124,8 +124,10 @@ install: man ## install programs, libdray, manual pages, completion and the unit
 	@find bin -type f -name '*.so' -exec install -D -m 644 -t $(DESTDIR)$(abspath $(PREFIX))/$(LIBDIR) {} +
 	@install -D -m 644 -t $(DESTDIR)$(abspath $(PREFIX))/include dataplane/iq/include/dray_iq.h
 	@cd out/share && find . -type f -exec install -D -m 644 {} $(DESTDIR)$(abspath $(PREFIX))/share/{} \;
-	@install -d $(DESTDIR)$(abspath $(PREFIX))/lib/systemd/system
-	@sed 's|/usr/bin/dray|$(abspath $(PREFIX))/bin/dray|' 'debian/drayage.dray@.service' >'$(DESTDIR)$(abspath $(PREFIX))/lib/systemd/system/dray@.service'
+
+.PHONY: install-unit
+install-unit: ## install the unit of systemd alone
+	@sed 's|/usr/bin/dray|$(abspath $(PREFIX))/bin/dray|' 'debian/drayage.dray@.service' | install -D -m 644 /dev/stdin '$(DESTDIR)$(abspath $(PREFIX))/lib/systemd/system/dray@.service'
 
 .PHONY: deb
 deb: ## make the Debian packages of this release into out/deb (as root, or with all tools installed)
