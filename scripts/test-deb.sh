@@ -62,6 +62,7 @@ use() {
 	# The plugin of kubectl. There is no kubectl, so this asks what kubectl would ask.
 	grep -q '^dray ' <<<"$(kubectl-dray version)" || die "kubectl-dray is not dray: $(kubectl-dray version)"
 	grep -q '^status' <<<"$(kubectl-dray __complete '')" || die "kubectl-dray completes nothing"
+	test -s /usr/share/doc/drayage/examples/prometheus/rules.yml || die "there are no rules for Prometheus"
 	test -x /usr/bin/kubectl_complete-dray -a -s /usr/share/man/man1/kubectl-dray-run.1.gz || die "the plugin has no completion or manual page"
 	dray doctor >/dev/null
 	local example=/usr/share/doc/drayage/examples/f1-split.yaml
