@@ -13,8 +13,11 @@ work=$(mktemp -d)
 export DRAY_STATE=$work/state
 
 finish() {
-	"$dray" --quiet down --all >/dev/null || true
-	rm -rf "$work"
+	if "$dray" --quiet down --all >/dev/null; then
+		rm -rf "$work"
+	else
+		echo "bench-scale: error: not all is down; remove it by: DRAY_STATE=$DRAY_STATE $dray gc; then remove $work" >&2
+	fi
 }
 trap finish EXIT
 trap 'exit 130' INT
