@@ -70,7 +70,7 @@ func ran(stateDir string) ([]string, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil
 	case host.IsDamaged(err):
-		_ = os.RemoveAll(path) // it only says what has run: that is told again
+		_ = os.RemoveAll(path) // it only says what has run, and is written again
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("read what has run: %w", err)
