@@ -39,17 +39,20 @@ static bool fill(uint8_t *segment, uint32_t length, uint32_t protocol, uint64_t 
 	return true;
 }
 
+/* A tag of 802.1Q or 802.1ad. */
+static bool is_tag(uint32_t type)
+{
+	return type == 0x8100 || type == 0x88a8;
+}
+
 bool checksum_fill(uint8_t *frame, uint32_t length)
 {
 	uint32_t at = ETHERNET_BYTES, type, header, total;
 
 	if (length < at + 20)
 		return false;
-	type = be16(frame + 12);
-	if (type == 0x8100 && length >= at + 24) {
-		type = be16(frame + 16);
-		at += 4;
-	}
+	for (type = be16(frame + 12); is_tag(type) && length >= at + 24; at += 4)
+		type = be16(frame + at + 2);
 	frame += at;
 	length -= at;
 	if (type == 0x0800) {

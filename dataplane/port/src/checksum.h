@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 /*
- * Fill in the TCP or UDP checksum of an Ethernet frame with IPv4 or IPv6 (RFC 1071). false: it is
- * no such frame.
+ * Fill in the TCP or UDP checksum of an Ethernet frame with IPv4 or IPv6, behind any number of VLAN
+ * tags (RFC 1071). false: it is no such frame.
  */
 bool checksum_fill(uint8_t *frame, uint32_t length);
 

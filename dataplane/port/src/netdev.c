@@ -22,7 +22,6 @@
 struct net_owner {
 	struct pool pool; /* first: an owner of this kind is a pool */
 	int fd;
-	uint32_t frame_max; /* bytes without a tag */
 };
 
 #define NET_OWNER(h) ((struct net_owner *)(h))
@@ -53,27 +52,6 @@ static bool insert_tag(struct dray_pkt *p, uint16_t tpid, uint16_t tci)
 	return true;
 }
 
-/* The protocol that a frame's header names. */
-static uint16_t protocol(const struct dray_pkt *p)
-{
-	const uint8_t *frame = p->data;
-
-	return (uint16_t)(frame[12] << 8 | frame[13]);
-}
-
-/*
- * Whether the kernel takes a frame of that length: the MTU, and with a tag of 802.1Q 4 bytes more
- * (packet_snd in net/packet/af_packet.c).
- */
-static bool fits(const struct net_owner *h, const struct dray_pkt *p)
-{
-	uint32_t most = h->frame_max;
-
-	if (p->length >= ETHERNET_BYTES && protocol(p) == ETH_P_8021Q)
-		most += VLAN_BYTES;
-	return p->length <= most;
-}
-
 /* Make a frame fit for a wire. false: it cannot be. */
 static bool finish(const struct net_owner *h, struct dray_pkt *p)
 {
@@ -90,7 +68,7 @@ static bool finish(const struct net_owner *h, struct dray_pkt *p)
 			return false;
 		p->flags &= (uint16_t)~DRAY_PKT_VLAN;
 	}
-	return fits(h, p);
+	return true;
 }
 
 /*
@@ -287,7 +265,6 @@ static int make_owner(struct dray_port *port, struct generation *gen, unsigned q
 		return ret;
 	*owner = &pool->owner;
 	NET_OWNER(*owner)->fd = gen->bells[q];
-	NET_OWNER(*owner)->frame_max = port->welcome.mtu + ETHERNET_BYTES;
 	return 0;
 }
 

@@ -131,35 +131,117 @@ static void move_to(struct pair *p, uint32_t kind)
 	receive_both(p->b);
 }
 
-/* A checksum that was left to be filled in is right on the wire. */
-static void checksum(struct pair *p)
-{
-	static const uint8_t udp[] = {2,    0,	  0,	0,   0,
-				      'b',  2,	  0,	0,   0,
-				      0,    'a',  8,	0,   /* IPv4 */ 0x45,
-				      0,    0,	  32,	0,   0,
-				      0,    0,	  64,	17,  0,
-				      0,    10,	  0,	0,   1,
-				      10,   0,	  0,	2,   /* UDP */ 0x30,
-				      0x39, 0x04, 0xd2, 0,   12,
-				      0xff, 0xff, 'd',	'r', 'a',
-				      'y'};
-	struct dray_pkt t, r;
-	uint32_t sum = 17 + 12;
+static const uint8_t addresses[12] = {2, 0, 0, 0, 0, 'b', 2, 0, 0, 0, 0, 'a'};
 
-	CHECK_EQ(dray_tx_alloc(p->a, 0, &t, 1, sizeof(udp)), 1);
-	memcpy(t.data, udp, sizeof(udp));
-	t.length = sizeof(udp);
+/* The sum of an Internet checksum, which is 0xffff if it is right. */
+static uint32_t summed(const uint8_t *bytes, uint32_t length, uint32_t sum)
+{
+	for (uint32_t i = 0; i < length; i += 2)
+		sum += (uint32_t)bytes[i] << 8 | bytes[i + 1];
+	while (sum >> 16)
+		sum = (sum & 0xffff) + (sum >> 16);
+	return sum;
+}
+
+/*
+ * A checksum that was left to be filled in is right on the wire, behind tags too. The receiver gets
+ * the first so many bytes of them apart.
+ */
+static void checksum(struct pair *p, const uint8_t *tags, uint32_t length, uint32_t apart)
+{
+	static const uint8_t ip[] = {8,
+				     0,
+				     /* IPv4 */ 0x45,
+				     0,
+				     0,
+				     32,
+				     0,
+				     0,
+				     0,
+				     0,
+				     64,
+				     17,
+				     0,
+				     0,
+				     10,
+				     0,
+				     0,
+				     1,
+				     10,
+				     0,
+				     0,
+				     2,
+				     /* UDP */ 0x30,
+				     0x39,
+				     0x04,
+				     0xd2,
+				     0,
+				     12,
+				     0xff,
+				     0xff,
+				     'd',
+				     'r',
+				     'a',
+				     'y'};
+	const uint32_t size = sizeof(addresses) + length + sizeof(ip);
+	struct dray_pkt t, r;
+	uint8_t *frame;
+
+	CHECK_EQ(dray_tx_alloc(p->a, 0, &t, 1, size), 1);
+	frame = t.data;
+	memcpy(frame, addresses, sizeof(addresses));
+	memcpy(frame + sizeof(addresses), tags, length);
+	memcpy(frame + sizeof(addresses) + length, ip, sizeof(ip));
+	t.length = size;
 	t.flags = DRAY_PKT_CSUM_NEEDED;
 	CHECK_EQ(dray_tx_burst(p->a, 0, &t, 1), 1);
 	UNTIL(dray_rx_burst(p->b, 0, &r, 1) == 1, );
-	for (unsigned i = 26; i < sizeof(udp); i += 2)
-		sum += (uint32_t)((uint8_t *)r.data)[i] << 8 | ((uint8_t *)r.data)[i + 1];
-	while (sum >> 16)
-		sum = (sum & 0xffff) + (sum >> 16);
-	CHECK_EQ(sum, 0xffff);
+	CHECK_EQ(r.length, size - apart);
+	frame = r.data;
+	CHECK_EQ(memcmp(frame + sizeof(addresses), tags + apart, length - apart), 0);
+	CHECK_EQ(summed(frame + r.length - 20, 20, 17 + 12), 0xffff);
 	CHECK(!(r.flags & DRAY_PKT_CSUM_NEEDED));
+	CHECK_EQ(!(r.flags & DRAY_PKT_VLAN), apart == 0);
 	dray_release(&r, 1);
+}
+
+static void checksums(struct pair *p)
+{
+	checksum(p, addresses, 0, 0);
+	checksum(p, (const uint8_t[]){0x81, 0, 0, 7}, 4, 4);
+	checksum(p, (const uint8_t[]){0x88, 0xa8, 0, 7}, 4, 0);
+	checksum(p, (const uint8_t[]){0x88, 0xa8, 0, 7, 0x81, 0, 0, 9}, 8, 0);
+}
+
+/* What the kernel refuses counts as dropped: only a tag of 802.1Q has room beyond the MTU. */
+static void fits(struct pair *p, uint32_t length, const char *type, bool goes)
+{
+	uint64_t dropped = test_stats(p->a).tx_dropped;
+	struct dray_pkt t, r;
+
+	CHECK_EQ(dray_tx_alloc(p->a, 0, &t, 1, length), 1);
+	memset(t.data, 0, length);
+	memcpy(t.data, addresses, sizeof(addresses));
+	memcpy((uint8_t *)t.data + 12, type, 2);
+	t.length = length;
+	CHECK_EQ(dray_tx_burst(p->a, 0, &t, 1), 1);
+	CHECK_EQ(test_stats(p->a).tx_dropped - dropped, !goes);
+	if (!goes)
+		return;
+	UNTIL(dray_rx_burst(p->b, 0, &r, 1) == 1, );
+	CHECK_EQ(r.length, r.flags & DRAY_PKT_VLAN ? length - 4 : length);
+	dray_release(&r, 1);
+}
+
+static void lengths(struct pair *p)
+{
+	fits(p, 1514, "\x88\xb5", true);
+	fits(p, 1515, "\x88\xb5", false);
+	fits(p, 1518, "\x88\xb5", false);
+	fits(p, 1518, "\x81\x00", true);
+	fits(p, 1514, "\x88\xa8", true);
+	fits(p, 1515, "\x88\xa8", false);
+	fits(p, 1518, "\x88\xa8", false);
 }
 
 /* The tag travels beside the frame on both transports. */
@@ -205,8 +287,9 @@ int main(void)
 	traffic(&p);
 	move_to(&p, DRAY_LINK_NETDEV);
 	traffic(&p);
-	checksum(&p);
+	checksums(&p);
 	vlan(&p);
+	lengths(&p);
 	too_long(&p);
 	move_to(&p, DRAY_LINK_SHM);
 	traffic(&p);
