@@ -9,6 +9,7 @@
 #include "dray.h"
 #include "frame.h"
 #include "io.h"
+#include "net.h"
 
 #define US 1000
 
@@ -226,19 +227,29 @@ static void dray_io_close(struct io *io)
 	free(p);
 }
 
+/*
+ * Bytes of the longest frame. Behind a tag of 802.1Q, with which only a fronthaul's frames begin, a
+ * device takes 4 more; what is longer it would drop.
+ */
+static uint32_t longest(const struct dray_info *info, bool tagged)
+{
+	if (info->kind == DRAY_LINK_NETDEV)
+		return info->mtu + ETHERNET + (tagged ? TAG : 0);
+	return info->packet_max > info->message_max ? info->packet_max : info->message_max;
+}
+
 /* The port's addresses, and its longest frame, which is final once there is a peer. */
 static void look_up(struct io_dray *p, const struct dray_info *info)
 {
 	struct frame_address *a = &p->io.address;
-	uint32_t limit = a->fapi ? FAPI_MAX : FRAME_MAX, most = info->message_max;
+	uint32_t limit = a->fapi ? FAPI_MAX : FRAME_MAX,
+		 most = a->fapi ? info->message_max : longest(info, a->fronthaul);
 
 	memcpy(a->from_mac, info->mac, 6);
 	if (a->ip6)
 		memcpy(a->from_ip, info->ip6, 16);
 	else
 		memcpy(a->from_ip, info->ip4, 4);
-	if (!a->fapi && info->packet_max > most)
-		most = info->packet_max;
 	p->io.frame_max = most > limit ? limit : most;
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Both ends of a shared-memory link: a million packets with every header and every byte checked,
- * and round trips.
+ * and round trips. Then the longest frames of a link over devices.
  */
+#include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -257,6 +258,42 @@ static void successor(void)
 	free(r);
 }
 
+#define ONE "send", "--port", "dray:a", "--packets", "1"
+
+/*
+ * Over a network device frames longer than its MTU are refused: they would count as sent, and none
+ * would arrive.
+ */
+static void device(const struct broker_options *options)
+{
+	struct broker *broker;
+	struct child sink, sender;
+	char *r;
+
+	if (unshare(CLONE_NEWNET) < 0 && unshare(CLONE_NEWUSER | CLONE_NEWNET) < 0)
+		test_skip("shared memory passes; no network namespace can be made: be root, or "
+			  "allow user namespaces");
+	if (system("ip link add ga type veth peer name gb && ip link set ga up && ip link set gb "
+		   "up") != 0)
+		test_skip("shared memory passes; no veth pair can be made: it takes the program ip "
+			  "(Debian: iproute2)");
+	broker = broker_start(options);
+	broker_move_netdev(broker, "ga", "gb");
+	setenv("DRAY_PORTS", broker_directory(broker), 1);
+	sink = START("sink", "--port", "dray:b");
+	sender = START(ONE, "--size", "1514");
+	r = child_result(&sender, 0);
+	CHECK(strstr(r, "\"kind\":\"netdev\""));
+	CHECK_EQ(json_number(r, "sent"), 1);
+	free(r);
+	CHECK_EQ(STATUS(ONE, "--size", "1515"), 1);
+	CHECK_EQ(STATUS(ONE, "--size", "1518"), 1);
+	CHECK_EQ(STATUS(ONE, "--size", "1518", "--encap", "qinq:s=1,c=1"), 1);
+	kill(sink.pid, SIGTERM);
+	free(child_result(&sink, 0));
+	broker_stop(broker);
+}
+
 int main(int argc, char **argv)
 {
 	struct broker_options options = {
@@ -289,5 +326,6 @@ int main(int argc, char **argv)
 	setenv("DRAY_PORTS", broker_directory(broker), 1);
 	one_message_buffer();
 	broker_stop(broker);
+	device(&options);
 	return 0;
 }
