@@ -34,14 +34,12 @@ type Helper struct {
 	Args    []string
 	Package string        // the Debian package that has the program; empty: none to suggest
 	Place   Place         // where it runs
-	Env     []string      // besides the environment of this process
-	Dir     string        // empty: that of this process
+	Env     []string      // besides the environment of this process, with LC_ALL=C
+	Dir     string        // empty: this process's own
 	Limit   time.Duration // zero: helperLimit
 	Stdin   io.Reader
 	Stdout  io.Writer // nil: it is in the answer
 	Stderr  io.Writer // nil: it is in the answer
-	// Alone keeps a terminal's interrupt from the helper: this process needs it to clean up.
-	Alone bool
 }
 
 // Answer is what a helper printed.
@@ -54,7 +52,7 @@ func (a Answer) Text() string { return a.Out + a.Err }
 type HelperError struct {
 	Command string // "runc --version"
 	Fault   Fault
-	Said    string // its last line; empty: nothing
+	Said    string // its last lines; empty: nothing
 }
 
 func (e *HelperError) Error() string { return Fault{Why: e.why(), Fix: e.Fault.Fix}.Error() }
@@ -71,7 +69,8 @@ func (e *HelperError) why() string {
 // Unwrap returns the fault.
 func (e *HelperError) Unwrap() error { return e.Fault }
 
-// Run runs the helper until it ends, and at most for its limit. If the program is absent,
+// Run runs the helper until it ends, and at most for its limit. A terminal's interrupt is for
+// this process alone, which may need the helper to clean up. If the program is absent,
 // the error is *Unsupported with its package; else it is *HelperError, and the answer
 // is what the helper printed until then.
 func (h Helper) Run(ctx context.Context) (Answer, error) {
@@ -87,20 +86,17 @@ func (h Helper) Run(ctx context.Context) (Answer, error) {
 	defer cancel()
 	cmd := exec.CommandContext(limited, program, h.Args...)
 	cmd.Dir, cmd.Stdin, cmd.WaitDelay = h.Dir, h.Stdin, heldOutput
-	if len(h.Env) > 0 {
-		cmd.Env = append(os.Environ(), h.Env...)
-	}
-	if h.Alone {
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	}
-	var out, said bounded
-	cmd.Stdout, cmd.Stderr = either(h.Stdout, &out), either(h.Stderr, &said)
+	cmd.Env = append(append(os.Environ(), "LC_ALL=C"), h.Env...) // what it prints is parsed
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	cmd.Cancel = func() error { return killSession(cmd.Process) }
+	var out, errs bounded
+	cmd.Stdout, cmd.Stderr = either(h.Stdout, &out), either(h.Stderr, &errs)
 	began := time.Now()
 	if err = h.Place.Start(cmd); err == nil {
 		err = cmd.Wait()
 	}
 	slog.DebugContext(ctx, "helper", "argv", cmd.Args, "took", time.Since(began), "error", err)
-	answer := Answer{out.kept.String(), said.kept.String()}
+	answer := Answer{out.kept.String(), errs.kept.String()}
 	if err == nil || errors.Is(err, exec.ErrWaitDelay) { // only its children hold its output
 		return answer, nil
 	}
@@ -117,7 +113,7 @@ func (h Helper) name() string { return filepath.Base(h.Program) }
 
 // failed is the error of a helper that has not succeeded.
 func (h Helper) failed(ctx, limited context.Context, limit time.Duration, answer Answer, err error) error {
-	e := &HelperError{Command: h.command(), Fault: FaultOf(err), Said: lastLine(answer)}
+	e := &HelperError{Command: h.command(), Fault: FaultOf(err), Said: said(answer)}
 	switch {
 	case ctx.Err() != nil:
 		e.Fault = Fault{Why: ctx.Err().Error(), Cause: ctx.Err()}
@@ -137,14 +133,28 @@ func (h Helper) command() string {
 	return text
 }
 
-// lastLine is the last line that a helper said, of its errors if there are any.
-func lastLine(a Answer) string {
-	for _, text := range []string{a.Err, a.Out} {
-		if text = strings.TrimSpace(text); text != "" {
-			return text[strings.LastIndexByte(text, '\n')+1:]
-		}
+// said is the end of what a helper said, of its errors if there are any.
+func said(a Answer) string {
+	if text := LastLines(a.Err); text != "" {
+		return text
 	}
-	return ""
+	return LastLines(a.Out)
+}
+
+// LastLines is the end of a program's output, for an error: the cause is often not in the very
+// last line.
+func LastLines(text string) string {
+	const most = 5
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[max(0, len(lines)-most):], "; ")
+}
+
+// killSession kills a process, and those of its session that have stayed in its group.
+func killSession(leader *os.Process) error {
+	if err := leader.Signal(syscall.Signal(0)); err != nil { // it has been waited for, and its pid may be another's
+		return err
+	}
+	return syscall.Kill(-leader.Pid, syscall.SIGKILL)
 }
 
 func either(w io.Writer, kept *bounded) io.Writer {

@@ -60,7 +60,7 @@ func TestAHelpersErrorSaysWhatHappened(t *testing.T) {
 		},
 		"with words of its own": {
 			Helper{Program: script(t, good+"echo out; echo first >&2; echo the last >&2; exit 3", 0o755), Args: []string{"--version"}, Package: "tools"}, inventory.Unknown,
-			"tool --version: exit status 3: the last", "",
+			"tool --version: exit status 3: first; the last", "",
 		},
 		"killed": {Helper{Program: script(t, good+"kill -9 $$", 0o755)}, inventory.Unknown, "tool: signal: killed", ""},
 	} {
@@ -95,11 +95,9 @@ func TestAHelperWithoutDescriptors(t *testing.T) {
 	}
 }
 
-// TestAChildOfAHelperIsNotWaitedFor: it holds the output of a helper that has ended, or
-// whose caller no longer waits.
+// TestAChildOfAHelperIsNotWaitedFor: it holds the output of a helper that has ended. A child of a
+// helper whose caller no longer waits is killed with it.
 func TestAChildOfAHelperIsNotWaitedFor(t *testing.T) {
-	defer func(before time.Duration) { heldOutput = before }(heldOutput)
-	heldOutput = 50 * time.Millisecond
 	for _, end := range []string{"", "wait"} {
 		file := filepath.Join(t.TempDir(), "pid")
 		ctx, cancel := context.WithCancel(context.Background())
@@ -123,8 +121,36 @@ func TestAChildOfAHelperIsNotWaitedFor(t *testing.T) {
 		must(t, err)
 		pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
 		must(t, err)
-		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		if end != "" {
+			awaitEnd(t, pid)
+		} else if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 			t.Errorf("its child was waited for: %v", err)
+		}
+	}
+}
+
+// awaitEnd waits until a process runs no more, which the kernel does at leisure.
+func awaitEnd(t *testing.T, pid int) {
+	t.Helper()
+	id, err := Identify(pid)
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ESRCH) || errors.Is(err, errExited) {
+		return
+	}
+	must(t, err)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := id.AwaitEnd(ctx); err != nil {
+		id.Kill()
+		t.Errorf("a helper's child outlives it: %v", err)
+	}
+}
+
+// TestAHelperSpeaksEnglish, whatever the user's locale.
+func TestAHelperSpeaksEnglish(t *testing.T) {
+	t.Setenv("LC_ALL", "de_DE.UTF-8")
+	for want, env := range map[string][]string{"C": nil, "C.UTF-8": {"LC_ALL=C.UTF-8"}} {
+		if got, err := (Helper{Program: "sh", Args: []string{"-c", "echo $LC_ALL"}, Env: env}).Output(context.Background()); err != nil || got != want {
+			t.Errorf("%q, %v, want %q", got, err, want)
 		}
 	}
 }
@@ -147,5 +173,16 @@ func TestAProgramIsFoundWithoutAPath(t *testing.T) {
 	t.Setenv("PATH", filepath.Dir(refused))
 	if _, err := LookProgram("tool"); !errors.Is(err, unix.EACCES) || !strings.Contains(err.Error(), refused) {
 		t.Errorf("a file without the right to be executed: %v", err)
+	}
+	must(t, os.Chmod(refused, 0o755))
+	before, err := os.Getwd()
+	must(t, err)
+	must(t, os.Chdir(filepath.Dir(refused)))
+	defer func() { must(t, os.Chdir(before)) }()
+	for _, path := range []string{".", ":/nonexistent"} {
+		t.Setenv("PATH", path)
+		if _, err := LookProgram("tool"); err == nil || errors.Is(err, unix.EACCES) {
+			t.Errorf("a program in the current directory: %v", err)
+		}
 	}
 }

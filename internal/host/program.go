@@ -42,9 +42,12 @@ func LookProgram(name string) (string, error) {
 		return path, executable(name, err)
 	}
 	for _, dir := range searchPath() {
+		if !filepath.IsAbs(dir) { // exec.LookPath takes no program from there either
+			continue
+		}
 		candidate := filepath.Join(dir, name)
 		found, dirErr := exec.LookPath(candidate)
-		if dirErr == nil && filepath.IsAbs(candidate) {
+		if dirErr == nil {
 			return found, nil
 		}
 		if refused := executable(candidate, dirErr); errors.Is(refused, unix.EACCES) {

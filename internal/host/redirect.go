@@ -3,6 +3,7 @@
 package host
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
@@ -61,16 +62,22 @@ func (n Netns) Join(a, b string) error {
 // the u32 classifier.
 func (n Netns) redirect(from, to string) error {
 	_ = n.tc("qdisc", "del", "dev", from, "clsact") // of an earlier peer, if any
-	if err := n.tc("qdisc", "replace", "dev", from, "clsact"); err != nil {
+	err := n.tc("qdisc", "replace", "dev", from, "clsact")
+	if err == nil {
+		err = n.tc("filter", "add", "dev", from, "ingress", "protocol", "all", "prio", "1", "u32", "match", "u32", "0", "0",
+			"action", "mirred", "egress", "redirect", "dev", to)
+	}
+	return lacksRedirect(err)
+}
+
+// lacksRedirect turns the error for an unknown qdisc, classifier or action into a typed one.
+func lacksRedirect(err error) error {
+	var failed *HelperError
+	if !errors.As(err, &failed) || !unknownKind(failed.Said) {
 		return err
 	}
-	err := n.tc("filter", "add", "dev", from, "ingress", "protocol", "all", "prio", "1", "u32", "match", "u32", "0", "0",
-		"action", "mirred", "egress", "redirect", "dev", to)
-	if err != nil {
-		return &Unsupported{
-			What: "ports of virtual machines", Why: err.Error(),
-			Fix: "use a kernel with CONFIG_NET_CLS_U32 and CONFIG_NET_ACT_MIRRED; Debian's package linux-image-amd64 has both",
-		}
+	return &Unsupported{
+		What: "ports of virtual machines", Why: failed.why(), Cause: err,
+		Fix: "use a kernel with CONFIG_NET_SCH_INGRESS, CONFIG_NET_CLS_U32 and CONFIG_NET_ACT_MIRRED; Debian's package linux-image-amd64 has them",
 	}
-	return nil
 }

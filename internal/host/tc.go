@@ -31,11 +31,7 @@ func (n Netns) tcOutput(args ...string) ([]byte, error) {
 
 // tcError turns the kernel's error for an unknown kind into a typed one.
 func tcError(args []string, stderr string, err error) error {
-	text := strings.TrimSpace(stderr)
-	unknown := strings.Contains(text, "qdisc kind is unknown") || // extended acknowledgement
-		strings.Contains(text, "Unknown qdisc") || // tc itself does not know it
-		strings.Contains(text, "RTNETLINK answers: No such file or directory")
-	if args[0] == "qdisc" && args[1] == "add" && unknown {
+	if args[0] == "qdisc" && args[1] == "add" && unknownKind(stderr) {
 		kind := args[slices.Index(args, "handle")+2]
 		module := schedulerModule(kind)
 		return &Unsupported{
@@ -45,6 +41,21 @@ func tcError(args []string, stderr string, err error) error {
 		}
 	}
 	return err
+}
+
+// unknownKind reports whether tc says that the kernel, or tc itself, lacks a qdisc, a classifier or
+// an action.
+func unknownKind(said string) bool {
+	for _, text := range []string{
+		"qdisc kind is unknown", "TC classifier not found", "Failed to load TC action module", // extended acknowledgements
+		"Unknown qdisc", "Unknown filter", // tc's own
+		"RTNETLINK answers: No such file or directory",
+	} {
+		if strings.Contains(said, text) {
+			return true
+		}
+	}
+	return false
 }
 
 // schedulerModule is the kernel module of a qdisc.

@@ -2,7 +2,11 @@
 
 package host
 
-import "testing"
+import (
+	"errors"
+	"strings"
+	"testing"
+)
 
 // TestParseHfsc parses Debian 12's tc output, which is not JSON.
 func TestParseHfsc(t *testing.T) {
@@ -25,5 +29,24 @@ func TestParseHfsc(t *testing.T) {
 	}
 	if _, err := parseQdiscs([]byte(`[{"kind":"hfsc","options":{whatever}}]`)); err == nil {
 		t.Error("accepted invalid JSON")
+	}
+}
+
+// TestAWireNeedsItsKernel: only an unknown qdisc, classifier or action is what a kernel lacks.
+func TestAWireNeedsItsKernel(t *testing.T) {
+	for said, lacks := range map[string]bool{
+		"Error: TC classifier not found.; We have an error talking to the kernel":              true,
+		"Error: Failed to load TC action module.; We have an error talking to the kernel":      true,
+		"Error: Specified qdisc kind is unknown.":                                              true,
+		"RTNETLINK answers: No buffer space available; We have an error talking to the kernel": false,
+		"Cannot find device \"gone\"":                                                          false,
+	} {
+		err := lacksRedirect(&HelperError{Command: "tc filter add", Fault: Fault{Why: "exit status 2"}, Said: said})
+		if errors.Is(err, ErrUnsupported) != lacks || !strings.Contains(err.Error(), said) {
+			t.Errorf("%s: %v", said, err)
+		}
+	}
+	if err := lacksRedirect(nil); err != nil {
+		t.Error(err)
 	}
 }

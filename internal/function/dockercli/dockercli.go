@@ -88,9 +88,9 @@ func (c Client) Command(ctx context.Context, args ...string) *exec.Cmd {
 func (c Client) arguments(args []string) []string { return append([]string{"--host", c.Host}, args...) }
 
 // Output runs a command that the daemon answers at once, and returns its trimmed output. A
-// failure is an *Error. A terminal's interrupt is for dray, whose clean-up needs its client.
+// failure is an *Error.
 func (c Client) Output(ctx context.Context, args ...string) (string, error) {
-	answer, err := host.Helper{Program: program, Args: c.arguments(args), Package: Package, Limit: AnswerLimit, Alone: true}.Run(ctx)
+	answer, err := host.Helper{Program: program, Args: c.arguments(args), Package: Package, Limit: AnswerLimit}.Run(ctx)
 	switch {
 	case err == nil:
 		return strings.TrimSpace(answer.Out), nil

@@ -184,6 +184,6 @@ const commandLimit = 30 * time.Minute
 
 // command runs a host program.
 func command(ctx context.Context, dir, name string, args ...string) error {
-	_, err := host.Helper{Program: name, Args: args, Dir: dir, Env: []string{"LC_ALL=C"}, Limit: commandLimit}.Run(ctx)
+	_, err := host.Helper{Program: name, Args: args, Dir: dir, Limit: commandLimit}.Run(ctx)
 	return err
 }

@@ -12,7 +12,6 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 
 	"github.com/drayage/dray/internal/host"
@@ -168,7 +167,7 @@ func runTool(ctx context.Context, variables []string, argv ...string) error {
 		return ctx.Err()
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w: %s", toolName(argv), err, lastLines(said.String(), 5))
+		return fmt.Errorf("%s: %w: %s", toolName(argv), err, host.LastLines(said.String()))
 	}
 	return nil
 }
@@ -192,9 +191,4 @@ func runTied(cmd *exec.Cmd) error {
 		ended <- cmd.Run()
 	}()
 	return <-ended
-}
-
-func lastLines(text string, n int) string {
-	lines := strings.Split(strings.TrimSpace(text), "\n")
-	return strings.Join(lines[max(0, len(lines)-n):], "; ")
 }

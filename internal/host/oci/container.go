@@ -81,7 +81,7 @@ func (c Container) Run(ctx context.Context, place host.Place, log *os.File, verb
 	if err := os.Remove(c.log()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	h := host.Helper{Program: program, Args: c.arguments(verb, args), Package: program, Place: place, Dir: "/", Alone: true}
+	h := host.Helper{Program: program, Args: c.arguments(verb, args), Package: program, Place: place, Dir: "/"}
 	if log != nil {
 		h.Stdout, h.Stderr = log, log
 	}

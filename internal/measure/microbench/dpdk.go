@@ -227,7 +227,7 @@ func (r *dpdkRows) costs() {
 		r.figures.Figure(groupCost, name, "ns").Add(slices.Min(sample.Values))
 	}
 	if err := p.end(); err != nil {
-		missing(fmt.Sprintf("%v: %s", err, lastLine(p.err.String())))
+		missing(fmt.Sprintf("%v: %s", err, host.LastLines(p.err.String())))
 	}
 }
 

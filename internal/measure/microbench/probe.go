@@ -12,9 +12,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"syscall"
+
+	"github.com/drayage/dray/internal/host"
 )
 
 // Sample is a line of probe output: its measurement in one round.
@@ -106,7 +107,7 @@ func (p *probe) ask(round int, format string, arguments ...any) (Sample, error) 
 // ended reports how a program that closed its output has ended.
 func (p *probe) ended() error {
 	err := p.wait()
-	return fmt.Errorf("%s has ended (%v): %s", p.name, err, lastLine(p.err.String()))
+	return fmt.Errorf("%s has ended (%v): %s", p.name, err, host.LastLines(p.err.String()))
 }
 
 // end makes the program end, and waits for it.
@@ -115,10 +116,4 @@ func (p *probe) end() error {
 	_ = p.in.Close() // it may have ended before
 	_, _ = io.Copy(io.Discard, p.out)
 	return p.wait()
-}
-
-// lastLine is a program's last output line.
-func lastLine(text string) string {
-	lines := strings.Split(strings.TrimSpace(text), "\n")
-	return lines[len(lines)-1]
 }

@@ -13,11 +13,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/drayage/dray/internal/function/guest"
 	"github.com/drayage/dray/internal/function/lab"
+	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/result/report"
 	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/inventory"
@@ -116,14 +116,9 @@ func labPart(ctx context.Context, s *Dir, kernel chain.VMKernel, say func(string
 		Progress: func(text string) { say("Lab: %s", text) },
 	})
 	if failed == nil && r.Exit != 0 {
-		failed = fmt.Errorf("dray ended with status %d there: %s", r.Exit, cmp.Or(lastLine(said.String()), "it printed nothing"))
+		failed = fmt.Errorf("dray ended with status %d there: %s", r.Exit, cmp.Or(host.LastLines(said.String()), "it printed nothing"))
 	}
 	return failed, nil
-}
-
-func lastLine(text string) string {
-	lines := strings.Split(strings.TrimSpace(text), "\n")
-	return lines[len(lines)-1]
 }
 
 // watchPart reports a guest's progress until stop is called.
