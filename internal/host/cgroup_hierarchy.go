@@ -214,7 +214,7 @@ func unlimited(text string) bool {
 }
 
 func mountOwn(dir, controller string) error {
-	return unix.Mount(ownMountSource, dir, "cgroup", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, controller)
+	return mount(ownMountSource, dir, "cgroup", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, controller)
 }
 
 // remount mounts the hierarchy when the kernel has released its controller.

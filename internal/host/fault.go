@@ -42,7 +42,7 @@ func FaultOf(err error) Fault {
 		fault.Why, fault.Fix = "too many open files in this process", "raise its limit, such as with ulimit -n 4096"+openFilesLimit()
 	case errors.Is(err, unix.ENFILE):
 		fault.Why, fault.Fix = "too many open files on this host", "raise the limit: sysctl fs.file-max"
-	case errors.Is(err, unix.ENOSPC):
+	case errors.Is(err, unix.ENOSPC) && file != nil: // of other calls it is a limit
 		fault.Fix = "free space there"
 	case errors.Is(err, unix.ENOMEM):
 		fault.Why, fault.Fix = "not enough memory: "+err.Error(), "free some, or raise the limit of this process's cgroup"

@@ -5,6 +5,7 @@ package host
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"strings"
@@ -50,6 +51,8 @@ func TestProbeItem(t *testing.T) {
 			inventory.Item{Name: "x", Status: inventory.Missing, Reason: "this kernel has no sch_hfsc", Fix: "get one"}},
 		{unix.EPERM, inventory.Item{Name: "x", Status: inventory.Unknown, Reason: "operation not permitted", Fix: "run as root"}},
 		{unix.ENOMEM, inventory.Item{Name: "x", Status: inventory.Unknown, Reason: "not enough memory: cannot allocate memory", Fix: "free some, or raise the limit of this process's cgroup"}},
+		{&fs.PathError{Op: "write", Path: "/x", Err: unix.ENOSPC}, inventory.Item{Name: "x", Status: inventory.Unknown, Reason: "write /x: no space left on device", Fix: "free space there"}},
+		{unix.ENOSPC, inventory.Item{Name: "x", Status: inventory.Unknown, Reason: "no space left on device"}},
 	} {
 		if got := ProbeItem("x", test.err); got != test.want {
 			t.Errorf("%v: %+v, want %+v", test.err, got, test.want)

@@ -16,7 +16,7 @@ import (
 // and the last process that maps them ends.
 func MountHugePages(dir string, user int) error {
 	options := fmt.Sprintf("mode=0700,uid=%d,gid=%d,pagesize=2M", user, user)
-	if err := unix.Mount("dray", dir, "hugetlbfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, options); err != nil {
+	if err := mount("dray", dir, "hugetlbfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, options); err != nil {
 		return fmt.Errorf("mount a hugetlbfs on %s: %w", dir, err)
 	}
 	return nil

@@ -27,15 +27,24 @@ func MountResource(path string) step.Resource { return step.Resource{Kind: KindM
 // DirResource is the directory tree at path.
 func DirResource(path string) step.Resource { return step.Resource{Kind: KindDir, Path: path} }
 
+// mount is mount(2), whose ENOSPC is a limit.
+func mount(source, target, kind string, flags uintptr, options string) error {
+	err := unix.Mount(source, target, kind, flags, options)
+	if errors.Is(err, unix.ENOSPC) {
+		return Fault{Why: "there are too many mounts in this mount namespace", Fix: "raise the limit: sysctl fs.mount-max", Cause: err}
+	}
+	return err
+}
+
 // BindReadOnly binds the directory source on target, read-only and private, so that
 // nothing can change through it. It is nosuid: programs with file capabilities,
 // such as Debian's ping, then start without them. Otherwise the kernel refuses to
 // start them in a process that lacks those capabilities.
 func BindReadOnly(source, target string) error {
-	if err := unix.Mount(source, target, "", unix.MS_BIND, ""); err != nil {
+	if err := mount(source, target, "", unix.MS_BIND, ""); err != nil {
 		return fmt.Errorf("bind %s on %s: %w", source, target, err)
 	}
-	if err := unix.Mount("", target, "", unix.MS_PRIVATE, ""); err != nil {
+	if err := mount("", target, "", unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make %s private: %w", target, err)
 	}
 	var st unix.Statfs_t
@@ -45,7 +54,7 @@ func BindReadOnly(source, target string) error {
 	// A remount drops every flag that it does not repeat.
 	kept := uintptr(st.Flags) & (unix.MS_NODEV | unix.MS_NOEXEC)
 	flags := unix.MS_BIND | unix.MS_REMOUNT | unix.MS_RDONLY | unix.MS_NOSUID | kept
-	if err := unix.Mount("", target, "", flags, ""); err != nil {
+	if err := mount("", target, "", flags, ""); err != nil {
 		return fmt.Errorf("make %s read-only: %w", target, err)
 	}
 	return nil
@@ -88,7 +97,7 @@ func unmountAll(path string) error {
 // below a shared bind also applies to its source: a bind of the host's root would
 // lose the host's mounts.
 func makePrivate(path string) error {
-	err := unix.Mount("", path, "", unix.MS_PRIVATE|unix.MS_REC, "")
+	err := mount("", path, "", unix.MS_PRIVATE|unix.MS_REC, "")
 	if err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
 		return fmt.Errorf("make %s private: %w", path, err)
 	}

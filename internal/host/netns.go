@@ -157,10 +157,10 @@ func CreateNetns(path string) error {
 		return err
 	}
 	err := onOwnThread(func() error {
-		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-			return fmt.Errorf("unshare network namespace: %w", err)
+		if err := enterNewNetns(); err != nil {
+			return err
 		}
-		return unix.Mount("/proc/thread-self/ns/net", path, "", unix.MS_BIND, "")
+		return mount("/proc/thread-self/ns/net", path, "", unix.MS_BIND, "")
 	})
 	if err != nil {
 		return fmt.Errorf("pin network namespace at %s: %w", path, err)
@@ -173,8 +173,8 @@ func CreateNetns(path string) error {
 func NewNetns() (*os.File, error) {
 	var file *os.File
 	err := onOwnThread(func() error {
-		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-			return fmt.Errorf("unshare network namespace: %w", err)
+		if err := enterNewNetns(); err != nil {
+			return err
 		}
 		var err error
 		file, err = os.Open("/proc/thread-self/ns/net")
@@ -207,8 +207,20 @@ func PinNetns(source, path string) error {
 	if err := touch(path); err != nil {
 		return err
 	}
-	if err := unix.Mount(source, path, "", unix.MS_BIND, ""); err != nil {
+	if err := mount(source, path, "", unix.MS_BIND, ""); err != nil {
 		return fmt.Errorf("pin %s at %s: %w", source, path, err)
+	}
+	return nil
+}
+
+// enterNewNetns moves this thread to a new network namespace.
+func enterNewNetns() error {
+	err := unix.Unshare(unix.CLONE_NEWNET)
+	if errors.Is(err, unix.ENOSPC) {
+		err = Fault{Why: "there are too many network namespaces", Fix: "raise the limit: sysctl user.max_net_namespaces", Cause: err}
+	}
+	if err != nil {
+		return fmt.Errorf("unshare network namespace: %w", err)
 	}
 	return nil
 }

@@ -11,10 +11,12 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/drayage/dray/internal/spec/inventory"
 	"github.com/drayage/dray/test/testenv"
 )
 
@@ -193,5 +195,29 @@ func TestUserNetnsFailureLeavesNoHolder(t *testing.T) {
 	}
 	if (Netns{Path: dir + "/user"}).Exists() {
 		t.Error("a user namespace is pinned after all")
+	}
+}
+
+// TestALimitOfNamespacesIsNamed: the kernel's word for it is that there is no space left. The
+// limit is a user namespace's own, so another process asks.
+func TestALimitOfNamespacesIsNamed(t *testing.T) {
+	if os.Getenv("DRAY_TEST_NO_NETNS") == "" {
+		testenv.Root(t)
+		cmd := exec.Command(os.Args[0], "-test.run=^TestALimitOfNamespacesIsNamed$", "-test.v")
+		cmd.Env = append(os.Environ(), "DRAY_TEST_NO_NETNS=1")
+		cmd.SysProcAttr = &syscall.SysProcAttr{
+			Cloneflags:  unix.CLONE_NEWUSER,
+			UidMappings: []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}},
+			GidMappings: []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}},
+		}
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
+		return
+	}
+	must(t, os.WriteFile("/proc/sys/user/max_net_namespaces", []byte("0"), 0))
+	item := ProbeItem("x", InThrowawayNetns(func(Netns) error { return nil }))
+	if item.Status != inventory.Unknown || !strings.Contains(item.Fix, "user.max_net_namespaces") {
+		t.Errorf("%+v", item)
 	}
 }

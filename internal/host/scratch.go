@@ -76,7 +76,7 @@ func MountLogs(dir string, bytes int) error {
 }
 
 func mountSmall(dir, options string) error {
-	if err := unix.Mount("dray", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, options); err != nil {
+	if err := mount("dray", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, options); err != nil {
 		return fmt.Errorf("mount a tmpfs on %s: %w", dir, err)
 	}
 	return nil

@@ -13,8 +13,8 @@ import (
 // f returns.
 func InThrowawayNetns(f func(Netns) error) error {
 	return onOwnThread(func() error {
-		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-			return fmt.Errorf("unshare network namespace: %w", err)
+		if err := enterNewNetns(); err != nil {
+			return err
 		}
 		// Named by thread, so that other threads can open it too.
 		ns := Netns{Path: fmt.Sprintf("/proc/%d/task/%d/ns/net", os.Getpid(), unix.Gettid())}

@@ -43,7 +43,7 @@ func CreateUserNetns(userPath, netPath string, m ...UserMapping) error {
 	defer release()
 	held := "/proc/" + strconv.Itoa(pid) + "/ns/"
 	for _, pin := range []struct{ source, target string }{{held + "user", userPath}, {held + "net", netPath}} {
-		if err := unix.Mount(pin.source, pin.target, "", unix.MS_BIND, ""); err != nil {
+		if err := mount(pin.source, pin.target, "", unix.MS_BIND, ""); err != nil {
 			return fmt.Errorf("pin %s at %s: %w", pin.source, pin.target, err)
 		}
 	}
@@ -136,7 +136,7 @@ func startHolder(holder *exec.Cmd) error {
 			return &Unsupported{
 				What: "user namespace",
 				Why:  "cannot create a user namespace: " + err.Error(),
-				Fix:  "run as root, outside any chroot, and: sysctl -w user.max_user_namespaces=10000", Cause: err,
+				Fix:  "run as root, outside any chroot, and: sysctl -w user.max_user_namespaces=10000 user.max_net_namespaces=10000", Cause: err,
 			}
 		}
 	}
