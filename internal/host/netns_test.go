@@ -121,7 +121,7 @@ func TestCreateNetnsTwice(t *testing.T) {
 func TestPinNetns(t *testing.T) {
 	testenv.Root(t)
 	ns := testNetns(t)
-	cmd := start(t, Place{Netns: ns}, "sleep 1000")
+	cmd := start(t, Place{Netns: ns}, "exec sleep 1000")
 	pinned := Netns{Path: filepath.Join(testDir(t), "pinned")}
 	must(t, PinNetns("/proc/"+itoa(cmd.Process.Pid)+"/ns/net", pinned.Path))
 	a, err := ns.Inode()

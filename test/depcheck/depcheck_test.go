@@ -50,6 +50,8 @@ func TestEachViolationIsCaught(t *testing.T) {
 		{"driver imports driver", Package{Path: "internal/link/bridge", Imports: []string{in + "internal/link/veth"}}, "not on a floor below"},
 		{"interface imports driver", Package{Path: "internal/link/transport", Imports: []string{in + "internal/link/veth"}}, "not on a floor below"},
 		{"driver mounts", Package{Path: "internal/function/runc", Calls: []Call{{"unix.Mount", "runc.go:7"}}}, "runc.go:7: internal/function/runc uses unix.Mount"},
+		{"program written out", Package{Path: "internal/plan", Calls: []Call{{"exec.Cmd{}", "x.go:3"}}}, "x.go:3: internal/plan uses exec.Cmd{}"},
+		{"program by hand", Package{Path: "internal/node", Calls: []Call{{"os.StartProcess", "x.go:4"}}}, "x.go:4: internal/node uses os.StartProcess"},
 		{"product imports what tests need", Package{Path: "internal/node", Imports: []string{in + "test/testenv"}}, "imports test/testenv"},
 		{"unknown module", Package{Path: "internal/host", Imports: []string{"example.org/other"}}, "in no rule"},
 		{"unknown package", Package{Path: "internal/elsewhere"}, "is in no room"},
@@ -80,7 +82,7 @@ func TestWhatIsPermittedPasses(t *testing.T) {
 
 func TestCallsAreFoundUnderAnyName(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "x.go")
-	source := "package x\n\nimport k \"golang.org/x/sys/unix\"\n\nvar unmount = k.Unmount\n"
+	source := "package x\n\nimport k \"golang.org/x/sys/unix\"\nimport \"os/exec\"\n\nvar unmount = k.Unmount\n\nvar cmd = &exec.Cmd{}\n"
 	if err := os.WriteFile(file, []byte(source), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +90,7 @@ func TestCallsAreFoundUnderAnyName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(calls) != 1 || calls[0].Function != "unix.Unmount" || !strings.HasSuffix(calls[0].Position, "x.go:5:15") {
+	if len(calls) != 3 || calls[1].Function != "exec.Cmd{}" || calls[2].Function != "exec.Cmd" || calls[0].Function != "unix.Unmount" || !strings.HasSuffix(calls[0].Position, "x.go:6:15") {
 		t.Errorf("got %+v", calls)
 	}
 }

@@ -56,8 +56,8 @@ func Load(root, module string) ([]Package, error) {
 	}
 }
 
-// systemCalls finds a file's uses of the packages unix, syscall, os/exec and net, by any
-// import name.
+// systemCalls finds a file's uses of the packages unix, syscall, os, os/exec and net, by any
+// import name. A struct that is written out has braces after its name: "exec.Cmd{}".
 func systemCalls(file string) ([]Call, error) {
 	fset := token.NewFileSet()
 	parsed, err := parser.ParseFile(fset, file, nil, parser.SkipObjectResolution)
@@ -70,7 +70,7 @@ func systemCalls(file string) ([]Call, error) {
 		if err != nil {
 			return nil, err
 		}
-		canonical := map[string]string{"golang.org/x/sys/unix": "unix", "syscall": "syscall", "os/exec": "exec", "net": "net"}[path]
+		canonical := map[string]string{"golang.org/x/sys/unix": "unix", "syscall": "syscall", "os": "os", "os/exec": "exec", "net": "net"}[path]
 		if canonical == "" {
 			continue
 		}
@@ -81,13 +81,21 @@ func systemCalls(file string) ([]Call, error) {
 		names[local] = canonical
 	}
 	var calls []Call
-	ast.Inspect(parsed, func(n ast.Node) bool {
-		sel, ok := n.(*ast.SelectorExpr)
+	add := func(e ast.Expr, suffix string) {
+		sel, ok := e.(*ast.SelectorExpr)
 		if !ok {
-			return true
+			return
 		}
 		if x, ok := sel.X.(*ast.Ident); ok && names[x.Name] != "" {
-			calls = append(calls, Call{names[x.Name] + "." + sel.Sel.Name, fset.Position(sel.Pos()).String()})
+			calls = append(calls, Call{names[x.Name] + "." + sel.Sel.Name + suffix, fset.Position(sel.Pos()).String()})
+		}
+	}
+	ast.Inspect(parsed, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.CompositeLit:
+			add(n.Type, "{}")
+		case *ast.SelectorExpr:
+			add(n, "")
 		}
 		return true
 	})

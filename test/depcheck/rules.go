@@ -92,6 +92,10 @@ var Repository = Rules{
 var commands = []Guard{
 	{"exec.Command", starters, "host.Helper runs programs that answer and end"},
 	{"exec.CommandContext", starters, "host.Helper runs programs that answer and end"},
+	{"exec.Cmd{}", append([]string{"internal/function/process"}, starters...), "host.Helper runs programs that answer and end"},
+	{"os.StartProcess", nil, "host.Helper runs programs that answer and end"},
+	{"syscall.StartProcess", nil, "host.Helper runs programs that answer and end"},
+	{"syscall.ForkExec", []string{"internal/function/guest/inside"}, "host.Helper runs programs that answer and end"},
 }
 
 // Commands is the same rule for another module, with the packages that may start programs there.

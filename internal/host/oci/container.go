@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"syscall"
+	"time"
 
 	"github.com/drayage/dray/internal/host"
 )
@@ -76,12 +77,21 @@ const program = "runc"
 // Program finds runc.
 func Program() (string, error) { return host.NeedProgram("container", program, program) }
 
+// limit bounds such a call that ends: a container that is started takes seconds, and far longer on
+// a busy machine.
+const limit = 2 * time.Minute
+
+// Helper is such a call that ends.
+func (c Container) Helper(place host.Place, verb string, args ...string) host.Helper {
+	return host.Helper{Program: program, Args: c.arguments(verb, args), Package: program, Place: place, Dir: "/", Limit: limit}
+}
+
 // Run runs such a call until it ends. A non-nil log gets the output of its children.
 func (c Container) Run(ctx context.Context, place host.Place, log *os.File, verb string, args ...string) error {
 	if err := os.Remove(c.log()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	h := host.Helper{Program: program, Args: c.arguments(verb, args), Package: program, Place: place, Dir: "/"}
+	h := c.Helper(place, verb, args...)
 	if log != nil {
 		h.Stdout, h.Stderr = log, log
 	}

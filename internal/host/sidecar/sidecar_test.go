@@ -284,3 +284,10 @@ func TestUID(t *testing.T) {
 		}
 	}
 }
+
+// TestRuncMayTakeAsLongAsTheProcess that it starts.
+func TestRuncMayTakeAsLongAsTheProcess(t *testing.T) {
+	if limit := (Process{}).container().Helper(host.Place{}, "run").Limit; limit < startTimeout {
+		t.Errorf("runc has %v, less than %v", limit, startTimeout)
+	}
+}
