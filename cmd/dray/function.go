@@ -55,17 +55,19 @@ func (a *app) execCommand() *cobra.Command {
 	return cmd
 }
 
-// variables reads NAME=VALUE texts. NAME alone has the value that it has here, as with
-// docker exec.
+// variables reads NAME=VALUE texts. NAME alone has the value that it has here, if it has one, as
+// with docker exec.
 func variables(texts []string) (map[string]string, error) {
 	all := map[string]string{}
 	for _, text := range texts {
 		name, value, given := strings.Cut(text, "=")
-		if !given {
-			value = os.Getenv(name)
-		}
 		if name == "" || strings.ContainsRune(text, 0) {
 			return nil, usageError("--env %q: write NAME=VALUE", text)
+		}
+		if !given {
+			if value, given = os.LookupEnv(name); !given {
+				continue
+			}
 		}
 		all[name] = value
 	}
@@ -80,13 +82,21 @@ func (a *app) exec(ctx context.Context, live *node.Live, function string, env ma
 			return err
 		}
 		defer leave()
-		stdio.Terminal = terminal
+		stdio.Terminal = inTerminal(terminal, env)
 	}
 	code, err := live.ExecWith(ctx, function, env, argv, stdio)
 	if err != nil || code == 0 {
 		return err
 	}
 	return &codeError{Code: code}
+}
+
+// inTerminal is the terminal of a program with these variables: TERM may be among them.
+func inTerminal(t *runtime.Terminal, env map[string]string) *runtime.Terminal {
+	if name, given := env["TERM"]; given && t != nil {
+		t.Name = name
+	}
+	return t
 }
 
 func (a *app) logsCommand() *cobra.Command {

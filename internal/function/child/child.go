@@ -154,6 +154,22 @@ func (c *Child) End(ctx context.Context, kill func() error) error {
 	}
 }
 
+// startLimit bounds the time that an engine may take to start a program. It takes seconds, and far
+// longer on a busy machine.
+var startLimit = 2 * time.Minute
+
+// AwaitStart calls await, which waits until the engine has started a program, or ctx ends. An
+// engine that hangs is given up.
+func AwaitStart(ctx context.Context, engine string, await func(context.Context) error) error {
+	limited, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	err := await(limited)
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		return host.Fault{Why: fmt.Sprintf("%s hangs: it has not started the program within %v", engine, startLimit), Cause: context.DeadlineExceeded}
+	}
+	return err
+}
+
 // KillSession kills the sessions that these processes lead. A session that has
 // ended is no error.
 func KillSession(leaders ...int) error {

@@ -4,6 +4,7 @@ package child
 
 import (
 	"context"
+	"errors"
 	"os/exec"
 	"strings"
 	"testing"
@@ -46,5 +47,23 @@ func TestAProcessThatIsStoppedInTimeIsNoError(t *testing.T) {
 	}
 	if code, err := c.Wait(); code != 128+9 || err != nil {
 		t.Errorf("Wait: status %d, %v", code, err)
+	}
+}
+
+// TestAnEngineThatHangsIsGivenUp, by name; an interrupt is no fault of the engine.
+func TestAnEngineThatHangsIsGivenUp(t *testing.T) {
+	defer func(before time.Duration) { startLimit = before }(startLimit)
+	startLimit = 10 * time.Millisecond
+	hangs := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+	if err := AwaitStart(context.Background(), "runc", hangs); !errors.Is(err, context.DeadlineExceeded) || !strings.HasPrefix(err.Error(), "runc hangs") {
+		t.Errorf("got %v", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := AwaitStart(ctx, "runc", hangs); !errors.Is(err, context.Canceled) {
+		t.Errorf("interrupted: %v", err)
+	}
+	if err := AwaitStart(context.Background(), "runc", func(context.Context) error { return nil }); err != nil {
+		t.Error(err)
 	}
 }

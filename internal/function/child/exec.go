@@ -23,6 +23,10 @@ const namelessPatience = 10 * time.Second
 // During execve its first thread can be a zombie with empty arguments: it looks
 // ended, but is not.
 func AwaitExec(ctx context.Context, pid int) error {
+	return AwaitStart(ctx, "the container engine", func(ctx context.Context) error { return awaitExec(ctx, pid) })
+}
+
+func awaitExec(ctx context.Context, pid int) error {
 	const interval = time.Millisecond
 	for begin := time.Now(); ; {
 		args, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))

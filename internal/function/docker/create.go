@@ -15,11 +15,11 @@ import (
 )
 
 // creationLimit bounds the time to make a container, whose image is already here.
-var creationLimit = 5 * time.Minute
+var creationLimit = 2 * time.Minute
 
-// create runs a client that makes a container to its end, whoever interrupts: the daemon
-// would finish the work of a killed client later, unobserved. Only a daemon that hangs is
-// not waited for.
+// create runs a client that makes a container to its end, even if dray is interrupted: the
+// daemon would finish the work of a killed client later, unobserved. Only a daemon that hangs
+// is not waited for.
 func (r *Runtime) create(s runtime.Spec, args ...string) error {
 	cmd := r.Client.Command(context.Background(), args...)
 	var errs bytes.Buffer

@@ -17,12 +17,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/drayage/dray/internal/function/child"
 	"github.com/drayage/dray/internal/function/dockercli"
 	"github.com/drayage/dray/internal/function/runtime"
 	"github.com/drayage/dray/internal/host"
@@ -59,18 +61,24 @@ func (r *Runtime) Probe(ctx context.Context) inventory.Item {
 	if err == nil && r.lacksAppArmor(ctx) {
 		err = &host.Unsupported{What: "docker", Why: "docker needs apparmor_parser to load its AppArmor profile", Fix: "apt-get install apparmor"}
 	}
+	item := r.item(err, os.Geteuid())
+	item.Version = version
+	return item
+}
+
+// item is what the daemon's answer means, to a user of that id: only root may be sure to be let in.
+func (r *Runtime) item(err error, uid int) inventory.Item {
 	var failed *dockercli.Error
 	switch {
 	case errors.As(err, &failed) && failed.NoDaemon():
 		err = &host.Unsupported{
 			What: "docker", Why: "no docker daemon responds at " + r.Client.Host, Fix: "apt-get install docker.io && systemctl start docker, or set DOCKER_HOST",
 		}
-	case errors.As(err, &failed) && os.Geteuid() != 0:
+	case errors.Is(err, host.ErrUnsupported), errors.Is(err, context.DeadlineExceeded):
+	case failed != nil && uid != 0:
 		return inventory.NotTried(string(chain.RuntimeDocker))
 	}
-	item := host.ProbeItem(string(chain.RuntimeDocker), err)
-	item.Version = version
-	return item
+	return host.ProbeItem(string(chain.RuntimeDocker), err)
 }
 
 // lacksAppArmor reports whether the daemon refuses every container: it wants an
@@ -81,7 +89,7 @@ func (r *Runtime) lacksAppArmor(ctx context.Context) bool {
 		return false
 	}
 	_, err = host.LookProgram("apparmor_parser")
-	return err != nil
+	return errors.Is(err, exec.ErrNotFound)
 }
 
 // KindContainer is all containers at one daemon (Host) with the label of one
@@ -156,21 +164,23 @@ func removeLabelled(ctx context.Context, client dockercli.Client, function host.
 // awaitCreation waits for clients that are still creating a container: a killed
 // `dray` leaves them behind, and their containers appear later.
 func awaitCreation(ctx context.Context, function host.Cgroup) error {
-	ctx, cancel := context.WithTimeout(ctx, creationPatience)
+	limited, cancel := context.WithTimeout(ctx, creationLimit)
 	defer cancel()
+	clients := createCgroup(runtime.Spec{Cgroup: function})
 	for {
-		pids, err := createCgroup(runtime.Spec{Cgroup: function}).Processes()
+		pids, err := clients.Processes()
 		if err != nil || len(pids) == 0 {
 			return err
 		}
-		if err := host.Sleep(ctx, 20*time.Millisecond); err != nil {
-			return fmt.Errorf("docker clients %v did not finish creating a container: %w", pids, err)
+		if host.Sleep(limited, 20*time.Millisecond) == nil {
+			continue
 		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("docker clients %v have not finished creating a container: %w", pids, ctx.Err())
+		}
+		return child.KillCgroup(clients) // as create does
 	}
 }
-
-// creationPatience bounds how long docker may take to create a container.
-const creationPatience = 30 * time.Second
 
 func containerName(s runtime.Spec) string { return "dray-" + s.Chain + "-" + s.Function.Name }
 func pauseName(s runtime.Spec) string     { return containerName(s) + "-pause" }

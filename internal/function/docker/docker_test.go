@@ -167,7 +167,7 @@ func testExternal(t *testing.T, client dockercli.Client) {
 
 func TestProbeWithoutDaemon(t *testing.T) {
 	rt := docker.New(docker.Options{Client: dockercli.Client{Host: "unix:///no/such/socket"}})
-	if item := rt.Probe(context.Background()); item.Status != inventory.Missing || item.Fix == "" || !strings.Contains(item.Reason, "Cannot connect") {
+	if item := rt.Probe(context.Background()); item.Status != inventory.Missing || item.Fix == "" || !strings.Contains(item.Reason, "no docker daemon responds at unix:///no/such/socket") {
 		t.Errorf("%+v", item)
 	}
 }

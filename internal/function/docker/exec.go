@@ -57,18 +57,24 @@ func (r *Runtime) Exec(ctx context.Context, s runtime.Spec, argv []string, stdio
 	return c.Finish(ctx, func() error { return r.removeContainer(removing, s, name) })
 }
 
+// execFlags are the options of docker exec. Of variables of one name the last counts: that is the
+// mark, whatever the user's are.
+func execFlags(s runtime.Spec, mark string, stdio runtime.Stdio) []string {
+	args := append([]string{"exec"}, envFlags(s.Function.Env)...)
+	args = append(append(args, terminalFlags(stdio)...), "--env", execMark+"="+mark)
+	if stdio.Stdin != nil {
+		args = append(args, "--interactive")
+	}
+	return args
+}
+
 // execInside runs the program in the container that runs the function's command.
 func (r *Runtime) execInside(ctx context.Context, s runtime.Spec, mark string, argv []string, stdio runtime.Stdio) (int, error) {
 	s, argv, err := s.Resolve(argv, true)
 	if err != nil {
 		return 0, err
 	}
-	args := append([]string{"exec", "--env", execMark + "=" + mark}, envFlags(s.Function.Env)...)
-	args = append(args, terminalFlags(stdio)...)
-	if stdio.Stdin != nil {
-		args = append(args, "--interactive")
-	}
-	args = append(append(args, containerName(s)), argv...)
+	args := append(append(execFlags(s, mark, stdio), containerName(s)), argv...)
 	// The client mixes its own errors into the program's output.
 	out, errs := &tail{to: stdio.Stdout}, &tail{to: stdio.Stderr}
 	cmd := r.Client.Command(context.Background(), args...)

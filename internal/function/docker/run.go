@@ -79,20 +79,24 @@ func (r *Runtime) state(ctx context.Context, name string) (state, error) {
 // it has ended.
 func (r *Runtime) awaitStarted(ctx context.Context, name string, c *child.Child) (state, error) {
 	const interval = 10 * time.Millisecond
-	for {
-		ended := false
-		select {
-		case <-c.Done():
-			ended = true
-		case <-ctx.Done():
-			return state{}, ctx.Err()
-		case <-time.After(interval):
+	var st state
+	err := child.AwaitStart(ctx, "the docker client or its daemon at "+r.Client.Host, func(ctx context.Context) error {
+		for {
+			ended := false
+			select {
+			case <-c.Done():
+				ended = true
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(interval):
+			}
+			var err error
+			if st, err = r.state(ctx, name); err != nil || st.started || ended {
+				return err
+			}
 		}
-		st, err := r.state(ctx, name)
-		if err != nil || st.started || ended {
-			return st, err
-		}
-	}
+	})
+	return st, err
 }
 
 // startError distinguishes a command that cannot run from other failures, by the

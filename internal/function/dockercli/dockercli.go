@@ -75,7 +75,8 @@ func Ended(err error) bool {
 
 // NoDaemon reports whether nothing listens at the daemon's address.
 func (e *Error) NoDaemon() bool {
-	return strings.Contains(e.Stderr, "Cannot connect to the Docker daemon")
+	return strings.Contains(e.Stderr, "Cannot connect to the Docker daemon") ||
+		strings.Contains(e.Stderr, "failed to connect to the docker API") // since version 28
 }
 
 // Command is a client call that has not been started.

@@ -30,19 +30,20 @@ func engineError(c oci.Container, function, program string) error {
 // recorded its pid; ok is false if it ended first.
 func awaitPID(ctx context.Context, container oci.Container, c *child.Child) (pid int, ok bool, err error) {
 	const interval = 2 * time.Millisecond
-	for {
-		select {
-		case <-c.Done():
-			pid := container.PID()
-			return pid, pid != 0, nil
-		case <-ctx.Done():
-			return 0, false, ctx.Err()
-		case <-time.After(interval):
-			if pid := container.PID(); pid != 0 {
-				return pid, true, nil
+	err = child.AwaitStart(ctx, "runc", func(ctx context.Context) error {
+		for pid = container.PID(); pid == 0; pid = container.PID() {
+			select {
+			case <-c.Done():
+				pid = container.PID()
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(interval):
 			}
 		}
-	}
+		return nil
+	})
+	return pid, pid != 0, err
 }
 
 // killTree kills runc, if it still runs, and everything in the container's cgroup.

@@ -183,6 +183,11 @@ func startInside(ctx context.Context, s runtime.Spec, b oci.Container, argv []st
 	if err == nil && !ok {
 		return nil, engineError(b, s.Function.Name, argv[0])
 	}
+	if err != nil && ctx.Err() == nil {
+		err = errors.Join(fmt.Errorf("function %s: start: %w", s.Function.Name, err), child.KillSession(c.PID()))
+		<-c.Done()
+		return nil, err
+	}
 	// End handles an interrupted start.
 	return &Program{child: c, kill: func() error { return child.KillSession(c.PID(), pid) }}, nil
 }
