@@ -180,11 +180,31 @@ func (p *capturedPort) openWithin(ctx context.Context, most time.Duration, snapl
 		defer cancel()
 	}
 	source, err := p.open(opening, snaplen)
-	if err != nil && opening.Err() != nil && ctx.Err() == nil {
-		why := fmt.Sprintf("no process opened port %s.%s within %v", p.function, p.port.Name, most)
-		return &captureSource{Source: capture.Nothing{}, snaplen: snaplenMax, reason: func() string { return why }, close: func() error { return nil }}, nil
+	if err == nil || opening.Err() == nil || ctx.Err() != nil || !p.brokered() {
+		return source, err
 	}
-	return source, err
+	client, err := broker.Dial(p.live.BrokerDir())
+	if err != nil {
+		return nil, err
+	}
+	links, err := client.Status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	why := unopened(links, p.function, p.port.Name, most)
+	return &captureSource{Source: capture.Nothing{}, snaplen: snaplenMax, reason: func() string { return why }, close: func() error { return nil }}, nil
+}
+
+// unopened is why the capture of a port has not begun within a time.
+func unopened(links []broker.LinkStatus, function, port string, most time.Duration) string {
+	for _, l := range links {
+		for _, e := range l.Ends {
+			if e.Function == function && e.Port == port && e.Connected {
+				return fmt.Sprintf("the process that has port %s.%s open did not answer within %v", function, port, most)
+			}
+		}
+	}
+	return fmt.Sprintf("no process opened port %s.%s within %v", function, port, most)
 }
 
 // open captures in the function's libdray if that opens the port, else at its netdev.

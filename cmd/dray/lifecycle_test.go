@@ -105,7 +105,7 @@ func TestDownAll(t *testing.T) {
 func TestInterruptTwice(t *testing.T) {
 	const waits = "DRAY_TEST_WAITS"
 	if os.Getenv(waits) != "" {
-		ctx, stop := interruptible()
+		ctx, stop := interruptible(leftByDray)
 		defer stop()
 		fmt.Println("ready")
 		<-ctx.Done()

@@ -25,11 +25,11 @@ func main() {
 	if err := errors.Join(host.CloseInheritedOnExec(), host.CompletePath()); err != nil {
 		os.Exit(exitCode(err, os.Stderr))
 	}
-	ctx, stop := interruptible()
-	program := run
+	program, left := run, leftByDray
 	if isKubectl(os.Args[0]) {
-		program = runKubectl
+		program, left = runKubectl, leftByKubectl
 	}
+	ctx, stop := interruptible(left)
 	err := program(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	os.Exit(exitCode(err, os.Stderr))
@@ -40,9 +40,15 @@ type signalError struct{ syscall.Signal }
 
 func (e signalError) Error() string { return "signal: " + e.Signal.String() }
 
+// What to do about what a program leaves that is interrupted twice.
+const (
+	leftByDray    = "`dray gc` removes what is left"
+	leftByKubectl = "`kubectl delete` with the same -f or -k removes what `kubectl dray run` created"
+)
+
 // interruptible ends its context at a terminating signal, so that dray removes what
-// it made. A second Ctrl-C ends dray at once, and names gc, which removes the rest.
-func interruptible() (context.Context, context.CancelFunc) {
+// it made. A second Ctrl-C ends dray at once, and says how to remove the rest.
+func interruptible(left string) (context.Context, context.CancelFunc) {
 	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) { // nohup
 		signals = append(signals, syscall.SIGHUP)
@@ -58,7 +64,7 @@ func interruptible() (context.Context, context.CancelFunc) {
 		cancel(signalError{s})
 		for again := range caught {
 			if again == os.Interrupt {
-				fmt.Fprintln(os.Stderr, "dray: interrupted twice, and ended at once: `dray gc` removes what is left")
+				fmt.Fprintln(os.Stderr, "dray: interrupted twice, and ended at once: "+left)
 				os.Exit(128 + int(syscall.SIGINT))
 			}
 		}

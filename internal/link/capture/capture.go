@@ -54,7 +54,7 @@ type Result struct {
 	Start, End time.Time
 }
 
-// Nothing is the source of a port that nobody has opened: it has ended.
+// Nothing is the source of a port that no process has opened: it has ended.
 type Nothing struct{}
 
 // Read implements Source.
