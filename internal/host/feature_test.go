@@ -114,3 +114,12 @@ func TestProbesAnswer(t *testing.T) {
 		}
 	}
 }
+
+// TestSCTPIsMissing only if the kernel does not know the protocol.
+func TestSCTPIsMissing(t *testing.T) {
+	for err, missing := range map[error]bool{unix.EPROTONOSUPPORT: true, unix.ESOCKTNOSUPPORT: true, unix.EMFILE: false, unix.ENOMEM: false} {
+		if got := lacksSCTP(err); errors.Is(got, ErrUnsupported) != missing || !errors.Is(got, err) {
+			t.Errorf("%v: %v", err, got)
+		}
+	}
+}

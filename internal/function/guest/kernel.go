@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -101,12 +102,25 @@ func FindKernel(ctx context.Context, f Flavour) (Kernel, error) {
 		return k, nil
 	}
 	if err := fetchKernel(ctx, name, dir); err != nil {
-		return Kernel{}, &host.Unsupported{
-			What: "a guest with Debian's " + name, Why: err.Error(),
-			Fix: "apt-get update, and see that apt-cache policy " + name + " names a candidate; scripts/setup.sh test installs the programs",
-		}
+		return Kernel{}, notFetched(name, err)
 	}
 	return readKernel(dir)
+}
+
+// errNoKernel is an apt that knows no kernel.
+var errNoKernel = errors.New("apt knows no kernel")
+
+// notFetched is typed if a program is absent, or does not find the package.
+func notFetched(name string, err error) error {
+	what := "a guest with Debian's " + name
+	var refused *exec.ExitError
+	if !errors.Is(err, host.ErrUnsupported) && !errors.Is(err, errNoKernel) && !errors.As(err, &refused) {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return &host.Unsupported{
+		What: what, Why: err.Error(), Cause: err,
+		Fix: "apt-get update, and see that apt-cache policy " + name + " names a candidate; scripts/setup.sh test installs the programs",
+	}
 }
 
 // readKernel examines an unpacked package.
@@ -176,7 +190,7 @@ func resolvePackage(ctx context.Context, name string) (string, error) {
 			return real, nil
 		}
 	}
-	return "", fmt.Errorf("apt knows no kernel behind %s", name)
+	return "", fmt.Errorf("%w behind %s", errNoKernel, name)
 }
 
 // commandLimit bounds one step of getting a kernel, such as a download of 100 MB.

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/test/testenv"
 )
@@ -177,6 +179,18 @@ func TestPlacesOnTheBus(t *testing.T) {
 	for want, c := range map[int]Config{3: {VCPUs: 3, CPUs: []int{1}}, 2: {CPUs: []int{4, 5}}} {
 		if got := c.vcpus(); got != want {
 			t.Errorf("%+v: %d virtual CPUs", c, got)
+		}
+	}
+}
+
+// TestAKernelIsMissing only if a program is, or if apt does not find it.
+func TestAKernelIsMissing(t *testing.T) {
+	refused := exec.Command("false").Run()
+	for err, missing := range map[error]bool{
+		&host.Unsupported{What: "apt-get"}: true, errNoKernel: true, refused: true, unix.EMFILE: false, context.DeadlineExceeded: false,
+	} {
+		if got := notFetched("linux-image-amd64", err); errors.Is(got, host.ErrUnsupported) != missing || !errors.Is(got, err) {
+			t.Errorf("%v: %v", err, got)
 		}
 	}
 }

@@ -55,8 +55,8 @@ func Missing() error {
 		return &host.Unsupported{What: "an image", Why: "mmdebstrap installs packages into another root", Fix: "run it as root"}
 	}
 	for _, need := range [][2]string{{"mmdebstrap", "mmdebstrap"}, {"unshare", "util-linux"}, {"apt-get", "apt"}, {"tar", "tar"}} {
-		if _, err := exec.LookPath(need[0]); err != nil {
-			return &host.Unsupported{What: "an image", Why: need[0] + " is missing", Fix: "apt-get install " + need[1]}
+		if _, err := host.NeedProgram("an image", need[0], need[1]); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -18,6 +18,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/host/step"
 	"github.com/drayage/dray/internal/link/transport"
@@ -48,11 +50,21 @@ func probe() error {
 	return host.InThrowawayNetns(func(ns host.Netns) error {
 		s, err := openSocket(ns, "lo", nil)
 		if err != nil {
-			return &host.Unsupported{Why: "a packet socket cannot be opened: " + err.Error(), What: Name,
-				Fix: "use Linux 4.20 or later with CONFIG_PACKET, and CAP_NET_RAW"}
+			return lacksSockets(err)
 		}
 		return s.close()
 	})
+}
+
+// lacksSockets turns the error of a kernel without packet sockets, or without their options, into a
+// typed one.
+func lacksSockets(err error) error {
+	for _, lacks := range []error{unix.EAFNOSUPPORT, unix.ENOPROTOOPT, unix.EOPNOTSUPP} {
+		if errors.Is(err, lacks) {
+			return &host.Unsupported{Why: "a packet socket cannot be opened: " + err.Error(), What: Name, Fix: "use Linux 4.20 or later with CONFIG_PACKET", Cause: err}
+		}
+	}
+	return err
 }
 
 func build(s transport.Spec) (*transport.Build, error) {

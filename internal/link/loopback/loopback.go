@@ -11,6 +11,8 @@ import (
 	"net/netip"
 	"slices"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/host/step"
 	"github.com/drayage/dray/internal/link/transport"
@@ -38,10 +40,15 @@ var caps = transport.Interfaces(inventory.Caps{
 
 func probe() error {
 	err := host.InThrowawayNetns(func(ns host.Netns) error { return ns.AddAltName(lo, "probe0") })
-	if err != nil {
-		err = &host.Unsupported{What: Name, Why: "interfaces cannot have alternative names: " + err.Error(), Fix: "run as root on Linux 5.5 or later", Cause: err}
+	return lacksNames(err)
+}
+
+// lacksNames turns the error of a kernel without alternative names into a typed one.
+func lacksNames(err error) error {
+	if !errors.Is(err, unix.EOPNOTSUPP) {
+		return err
 	}
-	return err
+	return &host.Unsupported{What: Name, Why: "interfaces cannot have alternative names: " + err.Error(), Fix: "use Linux 5.5 or later", Cause: err}
 }
 
 func build(s transport.Spec) (*transport.Build, error) {

@@ -67,7 +67,7 @@ func find() (installation, error) {
 		}
 		root, err := filepath.EvalSymlinks(dir)
 		if err != nil {
-			return installation{}, unsupported(fmt.Sprintf("%s: %v", variable, err), howToGet)
+			return installation{}, missing(err, fmt.Sprintf("%s: %v", variable, err))
 		}
 		return installedIn(root)
 	}
@@ -76,7 +76,7 @@ func find() (installation, error) {
 		path, err = filepath.EvalSymlinks(path)
 	}
 	if err != nil {
-		return installation{}, unsupported("no vpp binary", howToGet)
+		return installation{}, missing(err, "no vpp binary")
 	}
 	root, bin := filepath.Split(filepath.Dir(path))
 	if bin != "bin" {
@@ -90,8 +90,8 @@ func find() (installation, error) {
 func installedIn(root string) (installation, error) {
 	i := installation{root: root}
 	for _, name := range []string{program, console} {
-		if _, err := exec.LookPath(i.program(name)); err != nil {
-			return installation{}, unsupported(root+" has no VPP: "+err.Error(), howToGet)
+		if _, err := host.LookProgram(i.program(name)); err != nil {
+			return installation{}, missing(err, root+" has no VPP: "+err.Error())
 		}
 	}
 	plugins, err := filepath.Glob(filepath.Join(root, "lib", "*", "vpp_plugins"))
@@ -179,6 +179,14 @@ func safe(path string, info fs.FileInfo) error {
 	return nil
 }
 
+// missing is an error that may mean that something does not exist: only then VPP is missing.
+func missing(err error, why string) error {
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
+		return unsupported(why, howToGet)
+	}
+	return err
+}
+
 func unsupported(why, fix string) error { return &host.Unsupported{What: Name, Why: why, Fix: fix} }
 
 // versionTimeout bounds the time to print the version.
@@ -187,8 +195,7 @@ const versionTimeout = 30 * time.Second
 // version asks VPP for its version, which also loads its libraries.
 func (i installation) version(ctx context.Context) (string, error) {
 	out, err := host.Helper{Program: i.program(program), Args: []string{"--version"}, Env: i.environment(i.root), Limit: versionTimeout}.Output(ctx)
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
+	if lacksLibraries(err) {
 		return "", unsupported(err.Error(), "install the libraries that it needs, or build VPP on this host as docs/switches.md says")
 	}
 	if err != nil {
@@ -199,6 +206,13 @@ func (i installation) version(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("%s --version does not report its version: %.200s", i.program(program), out)
 	}
 	return version, nil
+}
+
+// lacksLibraries reports whether the loader of shared libraries ended the program.
+func lacksLibraries(err error) bool {
+	const status = 127 // ld.so(8)
+	var exit *exec.ExitError
+	return errors.As(err, &exit) && exit.ExitCode() == status
 }
 
 // parseVersion reads "vpp v26.06-release built by root on host at 2026-11-25".

@@ -65,7 +65,6 @@ func TestRefused(t *testing.T) {
 		why, help string
 	}{
 		{"no program", func(r string) error { return os.Remove(filepath.Join(r, "bin", console)) }, "vppctl", "docs/switches.md"},
-		{"not executable", func(r string) error { return os.Chmod(filepath.Join(r, "bin", program), 0o644) }, "permission denied", "docs/switches.md"},
 		{"no plugins", func(r string) error { return os.RemoveAll(filepath.Join(r, "lib", "x86_64-linux-gnu", "vpp_plugins")) }, "it has 0", "docs/switches.md"},
 		{"two folders of plugins", func(r string) error { return os.Mkdir(filepath.Join(r, "lib", "vpp_plugins"), 0o755) }, "it has 2", "docs/switches.md"},
 		{"another owner", func(r string) error { return os.Chown(filepath.Join(r, "bin", program), 1, -1) }, "bin/vpp is not root's", "chown root"},
@@ -101,18 +100,28 @@ func check(t *testing.T, name, why, help string) {
 	}
 }
 
-// TestVersion: what VPP says if it does not start reaches the user.
+// TestVersion: what VPP says if it does not start reaches the user. Only the loader's status means
+// that libraries are missing.
 func TestVersion(t *testing.T) {
 	testenv.Root(t)
+	const lacking = "echo libx.so is missing >&2; exit 127"
 	for script, want := range map[string]string{
-		"echo libx.so is missing >&2; exit 127": "libx.so is missing",
-		"echo Vim 9":                            "does not report its version",
+		lacking:                          "libx.so is missing",
+		"echo no huge pages >&2; exit 1": "no huge pages",
+		"echo Vim 9":                     "does not report its version",
 	} {
 		t.Setenv(variable, installed(t, script))
 		i, err := find()
 		testenv.Must(t, err)
-		if version, err := i.version(context.Background()); err == nil || !strings.Contains(err.Error(), want) {
+		version, err := i.version(context.Background())
+		if err == nil || !strings.Contains(err.Error(), want) || errors.Is(err, host.ErrUnsupported) != (script == lacking) {
 			t.Errorf("%s: version %q, %v", script, version, err)
 		}
+	}
+	root := installed(t, answers)
+	testenv.Must(t, os.Chmod(filepath.Join(root, "bin", program), 0o644))
+	t.Setenv(variable, root)
+	if _, err := find(); err == nil || errors.Is(err, host.ErrUnsupported) || !strings.Contains(err.Error(), "may not be executed") {
+		t.Errorf("a program that may not be executed: %v", err)
 	}
 }

@@ -2,16 +2,16 @@
 
 package doctor
 
-import "github.com/drayage/dray/internal/spec/inventory"
+import (
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/spec/inventory"
+)
 
-// sctp says what a function that needs SCTP can have here. missing is why the kernel has
-// none, or nil.
-func sctp(missing error) inventory.Item {
-	item := inventory.Item{Name: inventory.ProtocolSCTP, Status: inventory.OK, Version: "the kernel has it"}
-	if missing != nil {
-		item.Status, item.Version = inventory.Missing, ""
-		item.Reason = "the kernel has none (" + missing.Error() + ")"
-		item.Fix = "only for functions that use it: modprobe sctp, or write sctp: ip or sctp: udp for them in the chain file (docs/sctp.md)"
+// sctp says what a function that needs SCTP can have here: err is what host.ProbeSCTP returns.
+func sctp(err error) inventory.Item {
+	item := host.ProbeItem(inventory.ProtocolSCTP, err)
+	if err == nil {
+		item.Version = "the kernel has it"
 	}
 	return item
 }

@@ -3,19 +3,20 @@
 package doctor
 
 import (
-	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
+// TestSCTP: a probe that failed does not know whether the kernel has SCTP.
 func TestSCTP(t *testing.T) {
-	if item := sctp(nil); item.Status != inventory.OK || item.Fix != "" {
-		t.Errorf("with SCTP: %+v", item)
-	}
-	item := sctp(syscall.EPROTONOSUPPORT)
-	if item.Status != inventory.Missing || !strings.Contains(item.Reason, "protocol not supported") || !strings.Contains(item.Fix, "sctp: udp") {
-		t.Errorf("without: %+v", item)
+	for status, err := range map[inventory.Status]error{
+		inventory.OK: nil, inventory.Missing: &host.Unsupported{What: "SCTP", Why: "the kernel has none"}, inventory.Unknown: syscall.EMFILE,
+	} {
+		if item := sctp(err); item.Status != status || item.Name != inventory.ProtocolSCTP || (item.Version != "") != (err == nil) {
+			t.Errorf("%v: %+v", err, item)
+		}
 	}
 }

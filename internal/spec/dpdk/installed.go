@@ -33,6 +33,10 @@ func probe(dirs []string, name, driver string) inventory.Item {
 			return item
 		}
 	}
+	if err := library.Searchable(); err != nil {
+		item.Status, item.Reason = inventory.Unknown, err.Error()
+		return item
+	}
 	item.Reason = fmt.Sprintf("DPDK's driver %s is not installed", driver)
 	item.Fix = "apt-get install dpdk"
 	if len(found) == 0 {

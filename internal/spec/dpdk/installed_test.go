@@ -4,7 +4,10 @@ package dpdk
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/drayage/dray/internal/spec/inventory"
@@ -31,5 +34,32 @@ func TestProbe(t *testing.T) {
 	}
 	if item := probe(nil, "x", NetRing); item.Reason != "DPDK is not installed" || item.Fix == "" {
 		t.Errorf("without DPDK: %+v", item)
+	}
+}
+
+// TestProbeWithoutDescriptors: what cannot be looked for is not missing. The limit is a process's,
+// so another one asks.
+func TestProbeWithoutDescriptors(t *testing.T) {
+	if os.Getenv("DRAY_TEST_NO_FILES") == "" {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestProbeWithoutDescriptors$", "-test.v")
+		cmd.Env = append(os.Environ(), "DRAY_TEST_NO_FILES=1")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
+		return
+	}
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 16, Max: 16}); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, err := os.Open("/dev/null"); err != nil {
+			break
+		}
+	}
+	if item := Probe("x", NetRing); item.Status != inventory.Unknown || !strings.Contains(item.Reason, "too many open files") {
+		t.Errorf("%+v", item)
+	}
+	if item := ProbeDriver(); !strings.Contains(item.Reason, "too many open files") {
+		t.Errorf("%+v", item)
 	}
 }

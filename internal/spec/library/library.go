@@ -48,6 +48,9 @@ func (l Library) Find() (string, error) {
 			return file, err
 		}
 	}
+	if err := Searchable(); err != nil {
+		return "", l.unreadable(err)
+	}
 	return "", &Error{
 		Reason: fmt.Sprintf("%s %s is not in %s", l.What, l.File, strings.Join(dirs, " nor in ")),
 		Fix:    l.Build + ", or set " + Variable + " to its folder",
@@ -71,6 +74,16 @@ func (l Library) folders() ([]string, error) {
 		}
 	}
 	return dirs, nil
+}
+
+// Searchable returns nil if this process can read directories. Folders hides such errors, as
+// filepath.Glob does: a process without descriptors finds nothing.
+func Searchable() error {
+	root, err := os.Open("/")
+	if err != nil {
+		return err
+	}
+	return root.Close()
 }
 
 // Folders are those that match the patterns, newest versions first.
