@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -85,9 +86,10 @@ func testEnvironment(t *testing.T, c Config) {
 	}
 }
 
-// ownProgram is one of Drayage's programs, that no test of the suite needs. provideProgram
-// stands in for it, in a directory that containers do not see.
-const ownProgram = "dray-vnf"
+// ownProgram is one more of Drayage's programs, under a name that none has: a program that is
+// installed would be found first. provideProgram makes it, in a directory that containers do not
+// see.
+const ownProgram = "dray-conformance"
 
 func provideProgram(t *testing.T) {
 	t.Helper()
@@ -95,6 +97,9 @@ func provideProgram(t *testing.T) {
 	testenv.Must(t, os.WriteFile(filepath.Join(dir, ownProgram), []byte("#!/bin/sh\necho found\n"), 0o755))
 	testenv.Must(t, os.Chmod(filepath.Join(dir, ownProgram), 0o755)) // whatever the umask
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	before := runtime.OwnPrograms
+	runtime.OwnPrograms = append(slices.Clone(before), ownProgram)
+	t.Cleanup(func() { runtime.OwnPrograms = before })
 }
 
 func testOwnPrograms(t *testing.T, c Config) {

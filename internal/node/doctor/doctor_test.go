@@ -14,9 +14,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/drayage/dray/internal/function/process"
 	"github.com/drayage/dray/internal/function/runtime"
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/link/transport"
+	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/inventory"
 	"github.com/drayage/dray/test/testenv"
 )
@@ -263,3 +265,53 @@ func TestWarnings(t *testing.T) {
 		}
 	}
 }
+
+// namedDriver is a driver with a name, which notes that it is tried.
+type namedDriver struct {
+	driver
+	caps  inventory.Caps
+	tried *[]string
+}
+
+func (d namedDriver) Name() string         { return d.answer.Name }
+func (d namedDriver) Caps() inventory.Caps { return d.caps }
+func (d namedDriver) Probe(ctx context.Context) inventory.Item {
+	*d.tried = append(*d.tried, d.answer.Name)
+	return d.answer.Probe(ctx)
+}
+
+// TestAChainNeedsOnlyWhatItMayUse: nothing else is tried, for it may hang.
+func TestAChainNeedsOnlyWhatItMayUse(t *testing.T) {
+	for _, test := range []struct {
+		transport string
+		rank      int
+		tried     bool
+	}{{"veth", 7, true}, {chain.TransportAuto, 7, true}, {chain.TransportAuto, -1, false}, {"ovs", 7, false}} {
+		c := &chain.Chain{
+			Functions: []chain.Function{{Name: "a", Runtime: chain.RuntimeProcess}},
+			Links:     []chain.Link{{Name: "ab", Transport: test.transport}},
+		}
+		var tried []string
+		d := namedDriver{driver{answer: veth}, inventory.Caps{Rank: test.rank}, &tried}
+		inv, err := InspectFor(context.Background(), c, []transport.Driver{d}, []runtime.Runtime{engine{Runtime: process.New(), answer: item{Name: "process"}}, hanging{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := inv.Transports[0].Item
+		if len(tried) == 1 != test.tried || (got == inventory.NotNeeded("veth")) == test.tried {
+			t.Errorf("%+v: tried %v, %+v", test, tried, got)
+		}
+		if inv.Runtimes[0].Name != "process" || inv.Runtimes[1] != inventory.NotNeeded(string(chain.RuntimeDocker)) {
+			t.Errorf("runtimes %+v", inv.Runtimes)
+		}
+	}
+	if item := inventory.NotNeeded("x"); !item.Usable() {
+		t.Errorf("what was not tried may work: %+v", item)
+	}
+}
+
+// hanging is an engine that the chain does not use.
+type hanging struct{ runtime.Runtime }
+
+func (hanging) Name() chain.RuntimeName              { return chain.RuntimeDocker }
+func (hanging) Probe(context.Context) inventory.Item { return inventory.Item{Name: "asked"} }
