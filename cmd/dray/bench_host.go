@@ -76,7 +76,7 @@ func (a *app) resumeBench(ctx context.Context, o benchOptions) error {
 	return a.benchResume(ctx, o.resume, h)
 }
 
-// warnOfRescue warns if somebody has removed a run's directory.
+// warnOfRescue warns if a run's directory has been removed.
 func (a *app) warnOfRescue(rescued error) {
 	if rescued != nil {
 		a.warn(rescued)

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/drayage/dray/internal/host"
-
 	"github.com/drayage/dray/internal/spec/layout"
 	"github.com/drayage/dray/internal/spec/release"
 )

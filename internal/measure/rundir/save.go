@@ -24,7 +24,7 @@ func (d *Dir[R]) Save() error {
 	}
 	lost := d.Path
 	if again := d.rescue(lost); again == nil {
-		d.Rescued = fmt.Errorf("somebody removed files of %s during the run; they are written again", lost)
+		d.Rescued = fmt.Errorf("files of %s were removed during the run; they are written again", lost)
 		return nil
 	} else if err == nil {
 		err = again

@@ -35,7 +35,7 @@ func NotTried(name string) Item {
 	return Item{Name: name, Status: NeverRun, Reason: "not tried: only root can", Fix: "run dray doctor as root"}
 }
 
-// NotNeeded is the item for a thing that the chain does not need.
+// NotNeeded is the item for a thing that the chain does not use, so that it was not tried.
 func NotNeeded(name string) Item {
 	return Item{Name: name, Status: NeverRun, Reason: "not tried: the chain does not need it"}
 }
