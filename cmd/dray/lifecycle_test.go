@@ -3,15 +3,12 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -97,41 +94,6 @@ func TestDownAll(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(dir, "mine", "file")); err != nil {
 		t.Error(err)
-	}
-}
-
-// TestInterruptTwice: the first interrupt ends the work, the second dray itself, and says what
-// removes the rest.
-func TestInterruptTwice(t *testing.T) {
-	const waits = "DRAY_TEST_WAITS"
-	if os.Getenv(waits) != "" {
-		ctx, stop := interruptible(leftByDray)
-		defer stop()
-		fmt.Println("ready")
-		<-ctx.Done()
-		fmt.Println("interrupted")
-		select {}
-	}
-	program, err := os.Executable()
-	testenv.Must(t, err)
-	cmd := exec.Command(program, "-test.run=^TestInterruptTwice$")
-	cmd.Env = append(os.Environ(), waits+"=1")
-	var errs bytes.Buffer
-	cmd.Stderr = &errs
-	out, err := cmd.StdoutPipe()
-	testenv.Must(t, err)
-	testenv.Must(t, cmd.Start())
-	limit := time.AfterFunc(testenv.Patient(time.Minute), func() { _ = cmd.Process.Kill() })
-	defer limit.Stop()
-	lines := bufio.NewScanner(out)
-	for lines.Scan() {
-		if lines.Text() == "ready" || lines.Text() == "interrupted" {
-			testenv.Must(t, cmd.Process.Signal(os.Interrupt))
-		}
-	}
-	_ = cmd.Wait() // its status is judged
-	if code := cmd.ProcessState.ExitCode(); code != 130 || !strings.Contains(errs.String(), "`dray gc` removes what is left") {
-		t.Errorf("status %d: %s", code, errs.String())
 	}
 }
 
