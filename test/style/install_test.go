@@ -31,7 +31,7 @@ func TestInstalledUnit(t *testing.T) {
 			lines = append(lines, string(line))
 		}
 		dray := prefix + "/bin/dray"
-		want := []string{"ExecStartPre=-" + dray + " gc", "ExecStart=" + dray + " up /etc/drayage/%i.yaml", "ExecStop=" + dray + " down %i"}
+		want := []string{"ExecStartPre=-" + dray + " gc --leftovers", "ExecStart=" + dray + " up /etc/drayage/%i.yaml", "ExecStop=" + dray + " down %i"}
 		info, err := os.Stat(unit)
 		if err != nil || info.Mode().Perm() != 0o644 || !slices.Equal(lines, want) {
 			t.Errorf("below %s: %q, %v, %v", prefix, lines, info.Mode(), err)
