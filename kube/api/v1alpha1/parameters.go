@@ -58,7 +58,7 @@ func ParsePortParameters(data []byte) (*PortParameters, error) {
 // Check refuses parameters that do not describe one port of a link.
 func (p *PortParameters) Check() error {
 	if n := len(p.Link.Ends); n != 0 && n != 2 {
-		return fmt.Errorf("the parameters describe a link with %d ends: nodes make only links between two ports so far", n)
+		return fmt.Errorf("link %s has %d ends: nodes make only links between two ports so far", p.Link.Name, n)
 	}
 	if p.End() < 0 {
 		return errors.New("the parameters name a port that is no end of their link")

@@ -245,7 +245,7 @@ func TestClaimsThatCannotBePrepared(t *testing.T) {
 		"other node":  {func(p *corev1.Pod, _ *v1alpha1.PortParameters) { p.Spec.NodeName = "n2" }, "no pod of this node"},
 		"other pod":   {func(p *corev1.Pod, _ *v1alpha1.PortParameters) { p.UID = "later" }, "no pod of this node"},
 		"transport":   {func(_ *corev1.Pod, p *v1alpha1.PortParameters) { p.Link.Transport = "vxlan" }, "nodes make only links of shm, memif, bridge or ovs-dpdk"},
-		"three ends":  {func(_ *corev1.Pod, p *v1alpha1.PortParameters) { p.Link.Ends = append(p.Link.Ends, plan.End{}) }, "nodes make only links of shm, memif, bridge or ovs-dpdk"},
+		"three ends":  {func(_ *corev1.Pod, p *v1alpha1.PortParameters) { p.Link.Ends = append(p.Link.Ends, plan.End{}) }, "link f1u has 3 ends: nodes make only links between two ports"},
 		"foreign end": {func(_ *corev1.Pod, p *v1alpha1.PortParameters) { p.Function = "ru" }, "no end of their link"},
 		"no MAC":      {func(_ *corev1.Pod, p *v1alpha1.PortParameters) { p.Link.Ends[0].MAC = "" }, "does not have 6 bytes"},
 		"escape":      {func(_ *corev1.Pod, p *v1alpha1.PortParameters) { p.Port, p.Link.Ends[1].Port = "../../x", "../../x" }, "a name has 1 to 15"},
