@@ -149,41 +149,12 @@ static uint32_t summed(const uint8_t *bytes, uint32_t length, uint32_t sum)
  */
 static void checksum(struct pair *p, const uint8_t *tags, uint32_t length, uint32_t apart)
 {
-	static const uint8_t ip[] = {8,
-				     0,
-				     /* IPv4 */ 0x45,
-				     0,
-				     0,
-				     32,
-				     0,
-				     0,
-				     0,
-				     0,
-				     64,
-				     17,
-				     0,
-				     0,
-				     10,
-				     0,
-				     0,
-				     1,
-				     10,
-				     0,
-				     0,
-				     2,
-				     /* UDP */ 0x30,
-				     0x39,
-				     0x04,
-				     0xd2,
-				     0,
-				     12,
-				     0xff,
-				     0xff,
-				     'd',
-				     'r',
-				     'a',
-				     'y'};
-	const uint32_t size = sizeof(addresses) + length + sizeof(ip);
+	/* IPv4, and UDP whose checksum is not filled in. */
+	static const char ip[] = "\x08\x00\x45\x00\x00\x20\x00\x00\x00\x00\x40\x11"
+				 "\x00\x00\x0a\x00\x00\x01\x0a\x00\x00\x02\x30\x39"
+				 "\x04\xd2\x00\x0c\xff\xff"
+				 "dray";
+	const uint32_t rest = sizeof(ip) - 1, size = sizeof(addresses) + length + rest;
 	struct dray_pkt t, r;
 	uint8_t *frame;
 
@@ -191,7 +162,7 @@ static void checksum(struct pair *p, const uint8_t *tags, uint32_t length, uint3
 	frame = t.data;
 	memcpy(frame, addresses, sizeof(addresses));
 	memcpy(frame + sizeof(addresses), tags, length);
-	memcpy(frame + sizeof(addresses) + length, ip, sizeof(ip));
+	memcpy(frame + sizeof(addresses) + length, ip, rest);
 	t.length = size;
 	t.flags = DRAY_PKT_CSUM_NEEDED;
 	CHECK_EQ(dray_tx_burst(p->a, 0, &t, 1), 1);

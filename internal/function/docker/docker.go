@@ -289,8 +289,7 @@ func (r *Runtime) ImageSize(ctx context.Context, image string) (int64, error) {
 // restart.
 func (r *Runtime) Check(ctx context.Context, s runtime.Spec) error {
 	_, err := r.Client.PID(ctx, pauseName(s))
-	switch {
-	case dockercli.Ended(err):
+	if dockercli.Ended(err) {
 		return &runtime.GoneError{Err: fmt.Errorf("function %s lost its network namespace: %w", s.Function.Name, err)}
 	}
 	return err

@@ -248,12 +248,16 @@ func TestUnreachablePeer(t *testing.T) {
 
 func TestMissingProgram(t *testing.T) {
 	p := pair{} // nothing starts
-	t.Setenv("PATH", "")
+	for _, tool := range []*tool{&draygen, &draygenDPDK, &iperf, &iperf3, &ping, &qperf, &sockperf} {
+		name := tool.name
+		tool.name += "-absent"
+		t.Cleanup(func() { tool.name = name })
+	}
 	p.a.MTU, p.b.MTU = 1500, 1500
 	p.a.IP, p.b.IP = netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
 	for _, i := range All() {
 		fix := "apt-get install "
-		if i.Name() == "draygen" {
+		if i.Name() == draygen.name {
 			fix = "make build"
 		}
 		if item := i.Probe(context.Background()); item.Status != inventory.Missing || !strings.HasPrefix(item.Fix, fix) || item.Reason == "" {
