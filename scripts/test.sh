@@ -19,7 +19,7 @@
 #   guest     packages that boot virtual machines, the tests that only a guest's kernel can run, and the attacks of test/hostile
 #   projects  each C project as it is released and with ThreadSanitizer, built for 64-bit ARM; what the builds made is hardened
 #   flows     most tests of scripts/long-tests.txt
-#   extra     two builds that must be the same, and a little fuzzing
+#   extra     two builds that must be the same, a little fuzzing, and the whole matrices of tests that are short in the lane kernel
 #   guides    test/docs: the commands of the documentation, after projects
 #   packages  the Debian packages in a new root, after flows
 #   alone     the tests of scripts/long-tests.txt that take a CPU away from all else, after all those above
@@ -81,10 +81,9 @@ raced() { CGO_ENABLED=1 go_test -race -p 1 "$@"; }
 # packages prints the packages that match, or with -v those that do not.
 packages() { "$go" list ./... | grep -E "$@"; }
 
-# long_tests prints the tests of a package that are in the part long, or in one lane of it, as a regular expression.
+# long_tests prints the tests that are in the part long, or in one lane of it, as a regular expression.
 long_tests() {
-	awk -v package="$1" -v lane="${2-}" '$1 == package && (lane == "" || $3 == lane) { print $2 }' scripts/long-tests.txt |
-		paste -sd'|' | sed 's/.*/^(&)$/'
+	awk -v lane="${1-}" '!/^#/ && (lane == "" || $3 == lane) { print $2 }' scripts/long-tests.txt | paste -sd'|' | sed 's/.*/^(&)$/'
 }
 
 # step names a command that failed as the tests of Go do, for the end of the output.
@@ -95,12 +94,12 @@ step() {
 	}
 }
 
-program_lane() { plain -parallel 5 -skip "$(long_tests test/e2e)" ./test/e2e; }
+program_lane() { plain -parallel 5 -skip "$(long_tests)" ./test/e2e; }
 
 kernel_lane() {
 	local chosen
 	mapfile -t chosen < <(packages -v "$programs|$transports|$measuring|$guests|$attacks|$sequential" && packages "$makers")
-	raced "${chosen[@]}"
+	raced -skip "$(long_tests)" "${chosen[@]}"
 }
 
 measure_lane() {
@@ -190,14 +189,15 @@ projects_lane() {
 	return "$status"
 }
 
-flows_lane() { plain -run "$(long_tests test/e2e flows)" ./test/e2e; }
-alone_lane() { plain -run "$(long_tests test/e2e alone)" ./test/e2e; }
+flows_lane() { plain -run "$(long_tests flows)" ./test/e2e; }
+alone_lane() { plain -run "$(long_tests alone)" ./test/e2e; }
 
 extra_lane() {
 	local status=0
 	renice -n 15 -p "$BASHPID" >/dev/null
 	step scripts/reproducible.sh quick || status=1
 	step scripts/fuzz.sh "${FUZZ_SMOKE:-2s}" go || status=1
+	raced -run "$(long_tests extra)" ./cmd/dray ./internal/node || status=1
 	return "$status"
 }
 

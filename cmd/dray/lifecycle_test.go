@@ -97,9 +97,17 @@ func TestDownAll(t *testing.T) {
 	}
 }
 
-// TestCommandsOnDamagedState end soon, each for each file and damage, and leave no other chain
-// behind.
+// TestCommandsOnDamagedState end soon, and leave no other chain behind.
 func TestCommandsOnDamagedState(t *testing.T) {
+	commandsOnDamage(t, func(place, damage string) bool { return damage == "garbage" || place == "pair/state.json" })
+}
+
+// TestCommandsOnEachDamage is TestCommandsOnDamagedState for each file and damage.
+func TestCommandsOnEachDamage(t *testing.T) {
+	commandsOnDamage(t, func(string, string) bool { return true })
+}
+
+func commandsOnDamage(t *testing.T, chosen func(place, damage string) bool) {
 	dir := stateDir(t, nil)
 	text := strings.Replace(pairFile, "NAME", "pair", 1)
 	file, other := filepath.Join(t.TempDir(), "pair.yaml"), filepath.Join(t.TempDir(), "other.yaml")
@@ -115,8 +123,8 @@ func TestCommandsOnDamagedState(t *testing.T) {
 	slow := []string{"apply", "up", "plan"} // they try runtimes and transports
 	for _, place := range []string{"pair/lock", "pair/journal.jsonl", "pair/chain.yaml", "pair/state.json", "pair/status.json", "pair/processes.json", "pair/broker.json", "pair/log/a.log", ".failed", ".damaged", ".lock", ".measuring", ".ran", "calibration.json"} {
 		for name, damage := range testenv.Damages(`{"version":99}`) {
-			if place == "pair/log/a.log" && name == "huge" {
-				continue // it is printed
+			if !chosen(place, name) || place == "pair/log/a.log" && name == "huge" { // which is printed
+				continue
 			}
 			job, err := a.read(context.Background(), file, false)
 			testenv.Must(t, err)
