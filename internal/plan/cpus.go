@@ -147,10 +147,12 @@ func (p *planner) takeCount(f *chain.Function, owner map[int]string) []int {
 }
 
 func freeText(free, of int) string {
-	switch free {
-	case 0:
+	switch {
+	case of == 0:
+		return "other chains have all of the host's CPUs"
+	case free == 0:
 		return fmt.Sprintf("none of the host's %d CPUs is free", of)
-	case 1:
+	case free == 1:
 		return fmt.Sprintf("only 1 of the host's %d CPUs is free", of)
 	}
 	return fmt.Sprintf("only %d of the host's %d CPUs are free", free, of)

@@ -37,6 +37,9 @@ func TestOneOfAKind(t *testing.T) {
 	if got := freeText(0, 2); got != "none of the host's 2 CPUs is free" {
 		t.Error(got)
 	}
+	if got := freeText(0, 0); got != "other chains have all of the host's CPUs" {
+		t.Error(got)
+	}
 	p := mustPlan(t, shares(nil, 0.999), loadInventory(t, "server8"))
 	if w := p.Warnings[0]; !strings.HasPrefix(w, "CPU 4: function f0 has 99.9% of it, and the kernel") {
 		t.Error(w)
