@@ -127,13 +127,19 @@ func (n *Node) judgeWithoutJournal(name string) (Found, error) {
 	if err != nil {
 		return Found{Chain: name, Condition: Broken}, err
 	}
-	if !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() != fileLock }) {
-		return Found{Chain: name, Condition: Leftover}, nil
+	if !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() != fileLock }) && (len(entries) > 0 || n.madeDir(name)) {
+		return Found{Chain: name, Condition: Leftover, Detail: "its creation or its removal was interrupted"}, nil
 	}
 	if s, err := n.readState(name); err == nil && s.Plan.Chain == name {
 		return Found{Chain: name, Condition: Broken, Detail: n.journalFile(name) + " does not exist"}, nil
 	}
 	return Found{Chain: name, Condition: Foreign, Detail: n.dir(name) + " has no journal, so it is not a chain's directory and is left alone"}, nil
+}
+
+// madeDir reports whether a chain's directory has the mode that we give it.
+func (n *Node) madeDir(name string) bool {
+	info, err := os.Stat(n.dir(name))
+	return err == nil && info.Mode().Perm() == dirMode
 }
 
 // judgeWithoutLock is judge for a chain that had no lock file. If it has one by now, another

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/test/testenv"
 )
 
 // write makes a file, and its directory, below the node's state directory.
@@ -38,6 +39,11 @@ func TestADirectoryThatIsNoChainsIsLeftAlone(t *testing.T) {
 	if list, err := n.List(); err != nil || len(list) != 1 || list[0].Condition != Foreign || !strings.Contains(list[0].Detail, "left alone") {
 		t.Errorf("it is listed as %+v, %v", list, err)
 	}
+	testenv.Must(t, os.MkdirAll(n.dir("empty"), 0o755))
+	if removed, err := n.CollectBroken(context.Background()); err != nil || len(removed) > 0 {
+		t.Errorf("gc removed %v, %v", removed, err)
+	}
+	testenv.Must(t, os.Remove(n.dir("empty")))
 	if _, err := n.Down(context.Background(), "precious"); err == nil {
 		t.Error("down accepted it as a chain")
 	}

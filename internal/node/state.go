@@ -30,6 +30,9 @@ const (
 	fileStatus  = "status.json"
 )
 
+// dirMode is the mode of a chain's directory, and of those in it: functions find their sockets there.
+const dirMode = 0o711
+
 // State is what a later command needs to know of a running chain.
 type State struct {
 	Created   time.Time                    `json:"created"`
