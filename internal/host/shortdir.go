@@ -33,10 +33,7 @@ func ShortenDir(dir string, names ...string) error {
 }
 
 func linkShort(dir string) error {
-	if err := os.MkdirAll(sockpath.Links, 0o711); err != nil {
-		return err
-	}
-	if err := os.Chmod(sockpath.Links, 0o711); err != nil { // whatever the umask
+	if err := MakeDirs(sockpath.Links, 0o711); err != nil {
 		return err
 	}
 	link := sockpath.Link(dir)

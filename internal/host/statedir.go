@@ -12,7 +12,7 @@ import (
 // MakeStateDir makes a state directory if it is missing. It refuses one as
 // CheckStateDir does.
 func MakeStateDir(dir string) error {
-	if err := os.MkdirAll(dir, 0o711); err != nil {
+	if err := MakeDirs(dir, 0o711); err != nil {
 		return fmt.Errorf("state directory: %w (run as root, or set DRAY_STATE)", err)
 	}
 	return CheckStateDir(dir)

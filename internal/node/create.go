@@ -89,7 +89,7 @@ func (n *Node) claim(ctx context.Context, command string, c *chain.Chain, p *pla
 		if err := n.checkClaimed(c.Name, p.ClaimedCPUs(), p.Links); err != nil {
 			return err
 		}
-		if err := os.Mkdir(l.dir, 0o711); err != nil {
+		if err := host.MakeDir(l.dir, dirMode); err != nil {
 			return err
 		}
 		if err := touch(n.lockFile(c.Name)); err != nil {
@@ -217,7 +217,7 @@ func (l *Live) createSandbox(ctx context.Context, runner *step.Runner, f chain.F
 		return err
 	}
 	spec := l.node.spec(l.Chain, l.State.Plan, f)
-	if err := os.MkdirAll(spec.Dir, 0o711); err != nil {
+	if err := host.MakeDirs(spec.Dir, dirMode); err != nil {
 		return err
 	}
 	build, err := rt.Sandbox(spec)
@@ -263,7 +263,7 @@ func (l *Live) buildLink(pl plan.Link, number int, moves bool) (*transport.Build
 		Name:  "link " + pl.Name + ": directory and control group",
 		Makes: []step.Resource{host.DirResource(spec.Dir), host.CgroupResource(spec.Cgroup)},
 		Do: func(context.Context) error {
-			if err := os.MkdirAll(spec.Dir, 0o711); err != nil {
+			if err := host.MakeDirs(spec.Dir, dirMode); err != nil {
 				return err
 			}
 			return spec.Cgroup.Create(host.Limits{})

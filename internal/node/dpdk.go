@@ -4,10 +4,10 @@ package node
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
+	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/plan"
 	"github.com/drayage/dray/internal/spec/chain"
 )
@@ -55,9 +55,5 @@ func (l *Live) tellExternal(f chain.Function) error {
 	if err != nil {
 		return fmt.Errorf("function %s: %w", f.Name, err)
 	}
-	file := filepath.Join(spec.Dir, fileEAL)
-	if err := os.WriteFile(file, []byte(strings.Join(eal, " ")+"\n"), 0o644); err != nil {
-		return err
-	}
-	return os.Chmod(file, 0o644) // whatever the umask
+	return host.MakeFile(filepath.Join(spec.Dir, fileEAL), []byte(strings.Join(eal, " ")+"\n"), 0o644)
 }

@@ -69,6 +69,7 @@ if setpriv --reuid=65534 --regid=65534 --clear-groups test -e /proc/1; then exit
 	{name: "cgroup v2 only", prelude: `
 mount -t cgroup2 cgroup2 /sys/fs/cgroup || exit 77
 for controller in cpuset memory pids; do grep -qw "$controller" /sys/fs/cgroup/cgroup.controllers || exit 77; done`},
+	{name: "umask 077", prelude: "umask 077"},
 	{name: "German", env: "LC_ALL=de_DE.UTF-8"},
 	{name: "C over German", env: "LANG=de_DE.UTF-8 LC_ALL=C"},
 }

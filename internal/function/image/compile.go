@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+
+	"github.com/drayage/dray/internal/host"
 )
 
 // buildScript builds a recipe's sources. It runs in the folder buildFolder of a root
@@ -75,7 +77,7 @@ func (s *sources) compile(ctx context.Context, r *Recipe, named, folder string, 
 // prepareBuild makes the folder in which the build script runs.
 func prepareBuild(files map[string][]byte, tree, cache, dir string) error {
 	for _, folder := range []string{dir, filepath.Join(dir, "out"), cache} {
-		if err := makeFolder(folder); err != nil {
+		if err := host.MakeDirs(folder, 0o755); err != nil {
 			return err
 		}
 	}

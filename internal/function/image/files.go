@@ -60,7 +60,7 @@ func copyTree(from, to string) error {
 		target := filepath.Join(to, name)
 		switch {
 		case d.IsDir():
-			return makeFolder(target)
+			return host.MakeDirs(target, 0o755)
 		case d.Type()&fs.ModeSymlink != 0:
 			link, err := os.Readlink(path)
 			return errors.Join(err, os.Symlink(link, target))
@@ -83,22 +83,11 @@ func copyRegular(path string, d fs.DirEntry, target string) error {
 	return writeNew(target, text, 0o644|info.Mode().Perm()&0o111)
 }
 
-// makeFolder makes a folder that may exist.
-func makeFolder(path string) error {
-	if err := os.Mkdir(path, 0o755); err != nil {
-		if errors.Is(err, fs.ErrExist) {
-			return nil
-		}
-		return err
-	}
-	return os.Chmod(path, 0o755) // whatever the umask
-}
-
 // writeFiles writes files, by path, below a folder.
 func writeFiles(files map[string][]byte, to string) error {
 	for path, text := range files {
 		target := filepath.Join(to, path)
-		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+		if err := host.MakeDirs(filepath.Dir(target), 0o755); err != nil {
 			return err
 		}
 		if err := writeNew(target, text, 0o644); err != nil {

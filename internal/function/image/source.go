@@ -100,7 +100,7 @@ func (s *Source) check(dir string) error {
 // get writes the sources into dir, which must not exist yet: those of named, or the
 // commit if that is empty. It returns their identity.
 func (s *Source) get(ctx context.Context, named, dir string, say func(string)) (id string, err error) {
-	if err := os.Mkdir(dir, 0o755); err != nil {
+	if err := host.MakeDir(dir, 0o755); err != nil {
 		return "", err
 	}
 	id = named

@@ -100,7 +100,7 @@ func Build(ctx context.Context, r *Recipe, afresh bool, say func(string)) (*Imag
 	}
 	dir := Folder()
 	// Functions in user namespaces, and apt's own user, need access.
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := host.MakeDirs(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("folder of images: %w (%s names another)", err, folderVariable)
 	}
 	unlock, err := host.LockFile(ctx, filepath.Join(dir, r.Name+".lock"), unix.LOCK_EX)

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/drayage/dray/internal/function/runtime"
+	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/spec/cpulist"
 )
 
@@ -207,27 +208,10 @@ func processorOf(paragraph []byte) (cpu int, ok bool) {
 	return cpu, err == nil
 }
 
-// write makes a world-readable file, whatever the umask, and its parent
-// directories.
+// write makes a world-readable file, and its parent directories.
 func write(file string, content []byte) error {
-	if err := makeDir(filepath.Dir(file)); err != nil {
+	if err := host.MakeDirs(filepath.Dir(file), 0o755); err != nil {
 		return err
 	}
-	if err := os.WriteFile(file, content, 0o644); err != nil {
-		return err
-	}
-	return os.Chmod(file, 0o644)
-}
-
-func makeDir(dir string) error {
-	if _, err := os.Stat(dir); err == nil {
-		return nil
-	}
-	if err := makeDir(filepath.Dir(dir)); err != nil {
-		return err
-	}
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		return err
-	}
-	return os.Chmod(dir, 0o755)
+	return host.MakeFile(file, content, 0o644)
 }

@@ -50,7 +50,7 @@ func (*Runtime) Sandbox(s runtime.Spec) (*runtime.SandboxBuild, error) {
 				if err := host.CheckReachable(l.dir, "functions in user namespaces"); err != nil {
 					return err
 				}
-				if err := makeDir(l.root()); err != nil {
+				if err := host.MakeDirs(l.root(), 0o755); err != nil {
 					return err
 				}
 				return host.BindReadOnly(source, l.root())

@@ -56,7 +56,7 @@ func (s Spec) driver() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := os.MkdirAll(filepath.Dir(own), 0o755); err != nil {
+	if err := host.MakeDirs(filepath.Dir(own), 0o755); err != nil {
 		return "", err
 	}
 	// Atomic: another program of the function may look for it now.
@@ -72,7 +72,7 @@ func (s Spec) driver() (string, error) {
 	if err != nil {
 		return "", errors.Join(err, os.Remove(tmp.Name()))
 	}
-	return own, os.Chmod(filepath.Dir(own), 0o755) // whatever the umask
+	return own, nil
 }
 
 // linksStep makes the directories of the dpdk ports. Only the function's own
@@ -103,10 +103,7 @@ func (s Spec) linksStep(sandbox *Sandbox, user func(context.Context) (int, error
 			if err := os.Mkdir(s.runtimeDir(), 0o700); err != nil {
 				return err
 			}
-			if err := os.Mkdir(s.linksDir(), 0o711); err != nil {
-				return err
-			}
-			if err := os.Chmod(s.linksDir(), 0o711); err != nil { // whatever the umask
+			if err := host.MakeDir(s.linksDir(), 0o711); err != nil {
 				return err
 			}
 			for _, p := range s.dpdkPorts() {

@@ -44,10 +44,7 @@ const longestPort = "fifteen-letters"
 // MakePortsDir makes that directory, whatever the umask.
 func (s Spec) MakePortsDir(mode os.FileMode) error {
 	dir := s.PortsDir()
-	if err := os.Mkdir(dir, mode); err != nil {
-		return err
-	}
-	if err := os.Chmod(dir, mode); err != nil {
+	if err := host.MakeDir(dir, mode); err != nil {
 		return err
 	}
 	return host.ShortenDir(dir, longestPort)

@@ -111,7 +111,7 @@ func linksStep(s runtime.Spec, sandbox *runtime.Sandbox) step.Step {
 				}
 				sandbox.Ports = s.PortsDir()
 			}
-			if err := os.Mkdir(dir, 0o711); err != nil {
+			if err := host.MakeDir(dir, 0o711); err != nil {
 				return err
 			}
 			for _, p := range s.Function.Ports {

@@ -128,7 +128,7 @@ func (p Process) prepare() error {
 	for _, b := range p.Binds {
 		dirs = append(dirs, b.Target)
 	}
-	if err := os.Mkdir(p.Dir, 0o711); err != nil {
+	if err := host.MakeDir(p.Dir, 0o711); err != nil {
 		return err
 	}
 	if err := os.Mkdir(p.logs(), 0o700); err != nil {
@@ -141,7 +141,7 @@ func (p Process) prepare() error {
 		return err
 	}
 	for _, dir := range dirs {
-		if err := os.MkdirAll(filepath.Join(p.root(), dir), 0o755); err != nil {
+		if err := host.MakeDirs(filepath.Join(p.root(), dir), 0o755); err != nil {
 			return err
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/drayage/dray/internal/host"
@@ -109,10 +108,7 @@ func (p drayPorts) prepare(b *transport.Build, driver string, s transport.Spec) 
 		Name:  s.StepName(driver, "create the directory of the switch's ports"),
 		Makes: []step.Resource{host.DirResource(dir)},
 		Do: func(context.Context) error {
-			if err := os.Mkdir(dir, 0o711); err != nil {
-				return err
-			}
-			return os.Chmod(dir, 0o711) // regardless of the umask
+			return host.MakeDir(dir, 0o711)
 		},
 	})
 	for i, e := range s.Ends {

@@ -5,7 +5,6 @@ package ovsdpdk
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -127,10 +126,7 @@ func (w *ovsSwitch) createDir() step.Step {
 		Name:  w.spec.StepName(w.driver, "create directory"),
 		Makes: []step.Resource{host.DirResource(w.spec.Dir), host.CgroupResource(w.spec.Cgroup)},
 		Do: func(context.Context) error {
-			if err := os.Mkdir(w.spec.Dir, 0o711); err != nil {
-				return err
-			}
-			return os.Chmod(w.spec.Dir, 0o711) // regardless of the umask
+			return host.MakeDir(w.spec.Dir, 0o711)
 		},
 	}
 }

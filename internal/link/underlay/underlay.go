@@ -10,7 +10,6 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -94,7 +93,7 @@ func (s Spec) iface(ns host.Netns, name, role string) host.Iface {
 // Build returns the steps that create the underlay, and runs none of them.
 func (s Spec) Build() *Build {
 	b := &Build{Report: &Report{Qdiscs: []transport.QdiscState{}}}
-	b.add("create directory", host.DirResource(s.Dir), func(context.Context) error { return os.MkdirAll(s.Dir, 0o711) })
+	b.add("create directory", host.DirResource(s.Dir), func(context.Context) error { return host.MakeDirs(s.Dir, 0o711) })
 	if s.Lined() {
 		s.buildLines(b)
 	} else {

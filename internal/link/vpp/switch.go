@@ -5,7 +5,6 @@ package vpp
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -60,10 +59,10 @@ func (v vppSwitch) engine(i installation, cpus []int) sidecar.Process {
 }
 
 func (v vppSwitch) writeConfig() error {
-	if err := os.Mkdir(v.dir, 0o755); err != nil {
+	if err := host.MakeDir(v.dir, 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(v.dir, filepath.Base(links)), []byte(v.commands()), 0o644)
+	return host.MakeFile(filepath.Join(v.dir, filepath.Base(links)), []byte(v.commands()), 0o644)
 }
 
 // startupConfig is VPP's configuration on one CPU, without huge pages, and with
@@ -150,7 +149,7 @@ func (v vppSwitch) start(ctx context.Context, r *transport.Report) error {
 		cpus = allowed[len(allowed)-1:] // VPP pins its main thread
 	}
 	file := filepath.Join(v.dir, filepath.Base(startup))
-	if err := os.WriteFile(file, []byte(startupConfig(cpus[0], v.kind.plugin())), 0o644); err != nil {
+	if err := host.MakeFile(file, []byte(startupConfig(cpus[0], v.kind.plugin())), 0o644); err != nil {
 		return err
 	}
 	e := v.engine(installed, cpus)

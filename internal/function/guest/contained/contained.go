@@ -137,10 +137,7 @@ func ownGroup() (host.Cgroup, error) {
 // prepare makes the container's namespaces with the machine's interfaces.
 func prepare(ctx context.Context, s runtime.Spec) error {
 	for _, dir := range []string{inside.ContainerParent, s.Dir} {
-		if err := os.MkdirAll(dir, 0o711); err != nil {
-			return err
-		}
-		if err := os.Chmod(dir, 0o711); err != nil { // whatever the umask
+		if err := host.MakeDirs(dir, 0o711); err != nil {
 			return err
 		}
 	}
