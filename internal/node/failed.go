@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/spec/parse"
 )
@@ -50,6 +52,9 @@ func (n *Node) FailedLog(chain, function string) string {
 
 // Fail removes a chain that did not come up. Its logs stay, and the error says where.
 func (l *Live) Fail(ctx context.Context, why error) error {
+	if full := l.checkSpace(); full != nil && errors.Is(why, unix.ENOSPC) {
+		why = fmt.Errorf("%w: %w", why, full)
+	}
 	if ctx.Err() == nil { // an interrupt needs no explanation
 		l.keepLogs()
 		why = l.pointToLogs(why)

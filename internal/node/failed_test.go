@@ -11,9 +11,22 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/drayage/dray/internal/host/step"
 	"github.com/drayage/dray/test/testenv"
 )
+
+// TestAFileSystemThatGetsFullIsNamed: the check before a chain is made does not count its inodes.
+func TestAFileSystemThatGetsFullIsNamed(t *testing.T) {
+	n := newNode(t)
+	n.StateDir = smallDisk(t, "nr_inodes=8")
+	c, p := pair(t)
+	_, err := n.Create(context.Background(), "up", c, []byte(pairYAML), p)
+	if !errors.Is(err, unix.ENOSPC) || !strings.Contains(err.Error(), "tmpfs at "+n.StateDir+" has no inode left") {
+		t.Errorf("%v", err)
+	}
+}
 
 // TestLogsOfAChainThatDoesNotComeUpStay, those too of a link whose failed step removes
 // them, until the next attempt.
