@@ -82,7 +82,35 @@ func (l *Live) portFault(link plan.Link, e plan.End) string {
 	case err != nil:
 		return ""
 	}
-	return now.Differs(host.Iface{MAC: e.MAC.HardwareAddr(), MTU: cmp.Or(e.MTU, link.MTU)}, e.IP)
+	fault := now.Differs(host.Iface{MAC: e.MAC.HardwareAddr(), MTU: cmp.Or(e.MTU, link.MTU)}, e.IP)
+	switch {
+	case fault != "":
+		return fault
+	case !now.Carrier && !slices.ContainsFunc(link.Ends, func(e plan.End) bool { return e.Uplink != "" }):
+		return "has no carrier" // that of an uplink is the network's affair
+	}
+	return l.shapeFault(link, e, sandbox.Netns)
+}
+
+// shapeFault says that a port has lost the qdisc that shapes it; empty: it has none, or has it.
+func (l *Live) shapeFault(link plan.Link, e plan.End, ns host.Netns) string {
+	report := l.State.Reports[link.Name]
+	if report == nil {
+		return ""
+	}
+	for _, made := range report.Qdiscs {
+		if made.End != e.Function+"."+e.Port {
+			continue
+		}
+		switch now, err := ns.ReadQdisc(e.Port); {
+		case err != nil:
+		case now.Kind != made.Kind:
+			return fmt.Sprintf("has the qdisc %s, not %s", now.Kind, made.Kind)
+		case now.Text != made.Text:
+			return "has other parameters of its qdisc " + made.Kind
+		}
+	}
+	return ""
 }
 
 // ownInterface reports whether a port has an interface of its own, which this host makes.

@@ -18,17 +18,19 @@ func TestWhatTheKernelShowsIsTheTruth(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	const name = "truth"
-	file := b.file(pair{Name: name, Command: `[sleep, "1000"]`}.yaml())
+	file := b.file(pair{Name: name, Command: `[sleep, "1000"]`, Requires: "{max_bitrate: 100Mbps}"}.yaml())
 	b.want(0, "up", file)
 	defer func() { b.want(0, "down", name) }()
 	for change, says := range map[string]string{
-		"ip link delete p0":                              "has no interface any more",
-		"ip link set p0 down":                            "is down",
-		"ip link set p0 address 02:00:00:00:00:99":       "has the MAC address 02:00:00:00:00:99",
-		"ip link set p0 mtu 1400":                        "has an MTU of 1400, not 1500",
-		"ip addr flush dev p0":                           "has lost its address",
-		"ip link set p0 name other":                      "has no interface any more",
-		"ip link set p0 down && ip link set p0 mtu 9000": "port a.p0",
+		"ip link delete p0":           "has no interface any more",
+		"ip link set p0 down":         "port a.p0 is down, port b.p0 has no carrier",
+		"tc qdisc delete dev p0 root": "has the qdisc noqueue, not tbf",
+		"tc qdisc change dev p0 root tbf rate 1gbit burst 80kb latency 20ms": "has other parameters of its qdisc tbf",
+		"ip link set p0 address 02:00:00:00:00:99":                           "has the MAC address 02:00:00:00:00:99",
+		"ip link set p0 mtu 1400":                                            "has an MTU of 1400, not 1500",
+		"ip addr flush dev p0":                                               "has lost its address",
+		"ip link set p0 name other":                                          "has no interface any more",
+		"ip link set p0 down && ip link set p0 mtu 9000":                     "port a.p0",
 	} {
 		b.want(0, "exec", name, "a", "--", "sh", "-c", change)
 		if r := b.want(0, "status", name); !strings.Contains(r.Stdout, says) || !strings.Contains(r.Stdout, "but 1 link not whole") {
