@@ -23,6 +23,9 @@ func engineError(c oci.Container, function, program string) error {
 	if _, why, isCommand := strings.Cut(reason, "exec: "); isCommand && !strings.Contains(why, "fork/exec") {
 		return &runtime.CommandError{Function: function, Command: program, Reason: why}
 	}
+	if reason == oci.NoLog {
+		reason += ", and the function's own log has what it printed"
+	}
 	return fmt.Errorf("function %s: runc: %s", function, reason)
 }
 

@@ -111,11 +111,14 @@ func (c Container) Delete(ctx context.Context, place host.Place) error {
 	return c.Run(ctx, place, nil, "delete", "--force", c.ID)
 }
 
+// NoLog is LastError if runc ended before it opened its log. It may have printed why.
+const NoLog = "it left no log"
+
 // LastError is the last error that runc logged.
 func (c Container) LastError() string {
 	f, err := os.Open(c.log())
 	if err != nil {
-		return "it left no log"
+		return NoLog
 	}
 	defer f.Close()
 	reason := "its log holds no error"

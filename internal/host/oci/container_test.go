@@ -23,7 +23,7 @@ func TestErrorsAreRuncs(t *testing.T) {
 	if err := c.WriteConfig(map[string]string{"ociVersion": "1.0.2"}); err != nil {
 		t.Fatal(err)
 	}
-	if c.PID() != 0 || c.LastError() != "it left no log" {
+	if c.PID() != 0 || c.LastError() != NoLog {
 		t.Errorf("before anything: pid %d, %s", c.PID(), c.LastError())
 	}
 	if err := c.Delete(context.Background(), host.Place{}); err != nil {
@@ -39,7 +39,7 @@ func TestErrorsAreRuncs(t *testing.T) {
 	if c.PID() != 42 {
 		t.Errorf("pid %d", c.PID())
 	}
-	if err := c.WriteConfig(nil); err != nil || c.PID() != 0 || c.LastError() != "it left no log" {
+	if err := c.WriteConfig(nil); err != nil || c.PID() != 0 || c.LastError() != NoLog {
 		t.Errorf("again: %v, pid %d, %s", err, c.PID(), c.LastError())
 	}
 }
