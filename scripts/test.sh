@@ -22,7 +22,7 @@
 #   extra     two builds that must be the same, a little fuzzing, and the whole matrices of tests that are short in the lane kernel
 #   guides    test/docs: the commands of the documentation, after projects
 #   packages  the Debian packages in a new root, after flows
-#   alone     the tests of scripts/long-tests.txt that take a CPU away from all else, after all those above
+#   alone     the tests of scripts/long-tests.txt that take something away from all else, after all those above
 #   cluster   Drayage on a Kubernetes cluster of two nodes, after all others: a node that is slow to answer looks like one that has
 #             died
 #
