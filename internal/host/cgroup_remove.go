@@ -84,12 +84,31 @@ func (c Cgroup) Kill(ctx context.Context) error {
 			thaw(dir)
 		}
 		if err := Sleep(ctx, pause); err != nil {
-			return fmt.Errorf("cgroup %s: processes %v do not end when killed: %w", c.Path, pids, err)
+			return fmt.Errorf("cgroup %s: processes do not end when killed: %s: %w", c.Path, whereabouts(pids), err)
 		}
 		if pids, err = c.Processes(); err != nil || len(pids) == 0 {
 			return err
 		}
 	}
+}
+
+// whereabouts says what processes are, and where in the kernel each of their threads is.
+func whereabouts(pids []int) string {
+	var all []string
+	for _, pid := range pids {
+		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid)) // the pattern is not malformed
+		var list []string
+		for _, dir := range threads {
+			status, _ := os.ReadFile(filepath.Join(dir, "status")) // it may have ended
+			at, _ := os.ReadFile(filepath.Join(dir, "wchan"))
+			_, state, _ := strings.Cut(string(status), "State:\t")
+			state, _, _ = strings.Cut(state, "\n")
+			list = append(list, strings.TrimSpace(state+" "+strings.TrimSuffix(string(at), "0")))
+		}
+		name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+		all = append(all, fmt.Sprintf("%d, %s, [%s]", pid, strings.TrimSpace(string(name)), strings.Join(list, ", ")))
+	}
+	return strings.Join(all, "; ")
 }
 
 func (c Cgroup) killEach(pids []int) error {

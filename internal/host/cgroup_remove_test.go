@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -96,6 +97,18 @@ func TestCgroupKillsWithoutMainThread(t *testing.T) {
 	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || status.Signal() != unix.SIGKILL {
 		t.Errorf("it ended with %v", cmd.ProcessState)
 	}
+}
+
+// TestWhereabouts names the program, and what it waits in.
+func TestWhereabouts(t *testing.T) {
+	cmd := exec.Command("sleep", "1000")
+	must(t, cmd.Start())
+	defer func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}()
+	want := fmt.Sprintf("%d, sleep, [S (sleeping)", cmd.Process.Pid)
+	waitFor(t, want, func() bool { return strings.HasPrefix(whereabouts([]int{cmd.Process.Pid}), want) })
 }
 
 // The thread that starts a program in a v1 cgroup may end late.
