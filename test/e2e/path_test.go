@@ -88,7 +88,7 @@ func TestAPathInTunnels(t *testing.T) {
 	b := newDPDKBench(t)
 	b.want(0, "up", b.file(strings.Replace(n3, "VNF", testenv.Built(t, "dray-vnf"), 1)))
 	for _, direction := range [][]string{nil, {"--back"}} {
-		r := b.want(0, append([]string{"trace", "n3", "--duration", "300ms", "--rounds", "2", "--json"}, direction...)...)
+		r := b.want(0, append([]string{"trace", "n3", "--duration", "1s", "--rounds", "2", "--json"}, direction...)...)
 		paths := decode[struct {
 			Paths []struct {
 				Hops []struct {
@@ -132,7 +132,7 @@ func TestTraceFindsASlowFunction(t *testing.T) {
 	b := newDPDKBench(t)
 	b.want(0, "up", b.file(strings.Replace(slowPath, "VNF", testenv.Built(t, "dray-vnf"), 1)))
 	// 85 packets a second: one in a burst. A busy machine may make even the median longer, but never shorter.
-	r := b.want(0, "trace", "slow", "--load", "1Mbps", "--duration", "400ms", "--rounds", "3", "--json")
+	r := b.want(0, "trace", "slow", "--load", "1Mbps", "--duration", "1s", "--rounds", "3", "--json")
 	type bounded struct{ Percentile, Low, High float64 }
 	paths := decode[struct {
 		Paths []struct {
