@@ -101,12 +101,11 @@ func whereabouts(pids []int) string {
 		for _, dir := range threads {
 			status, _ := os.ReadFile(filepath.Join(dir, "status")) // it may have ended
 			at, _ := os.ReadFile(filepath.Join(dir, "wchan"))
-			_, state, _ := strings.Cut(string(status), "State:\t")
-			state, _, _ = strings.Cut(state, "\n")
+			state := statusFields(string(status))["State"]
 			list = append(list, strings.TrimSpace(state+" "+strings.TrimSuffix(string(at), "0")))
 		}
 		name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
-		all = append(all, fmt.Sprintf("%d, %s, [%s]", pid, strings.TrimSpace(string(name)), strings.Join(list, ", ")))
+		all = append(all, fmt.Sprintf("%d, %q, [%s]", pid, strings.TrimSpace(string(name)), strings.Join(list, ", ")))
 	}
 	return strings.Join(all, "; ")
 }

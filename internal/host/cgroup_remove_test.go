@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -99,15 +100,21 @@ func TestCgroupKillsWithoutMainThread(t *testing.T) {
 	}
 }
 
-// TestWhereabouts names the program, and what it waits in.
+// TestWhereabouts names the program, and what it waits in. A name does not write
+// to the terminal.
 func TestWhereabouts(t *testing.T) {
-	cmd := exec.Command("sleep", "1000")
+	name := "sleep\x1b[2J"
+	sleep, err := exec.LookPath("sleep")
+	must(t, err)
+	program := filepath.Join(t.TempDir(), name)
+	must(t, os.Symlink(sleep, program))
+	cmd := exec.Command(program, "1000")
 	must(t, cmd.Start())
 	defer func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	}()
-	want := fmt.Sprintf("%d, sleep, [S (sleeping)", cmd.Process.Pid)
+	want := fmt.Sprintf("%d, %q, [S (sleeping)", cmd.Process.Pid, name)
 	waitFor(t, want, func() bool { return strings.HasPrefix(whereabouts([]int{cmd.Process.Pid}), want) })
 }
 
